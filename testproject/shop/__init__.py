@@ -1,0 +1,1 @@
+"""A small shop: the domain that the demo and the examples speak about."""
