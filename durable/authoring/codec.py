@@ -18,7 +18,6 @@ import json
 import logging
 import math
 import sys
-import types
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NoReturn, get_args, get_origin
@@ -439,17 +438,11 @@ def annotation_problem(annotation: Any) -> str | None:
     if annotation in _LOOSE or annotation is None:
         return None
     try:
+        msgspec.json.Decoder(annotation, dec_hook=_decode_custom)
         described = msgspec.inspect.type_info(annotation)
-        msgspec.convert(None, annotation | None if _is_unionable(annotation) else annotation, dec_hook=_decode_custom)
-    except msgspec.ValidationError:
-        pass
     except (TypeError, NotImplementedError, NameError) as error:
         return str(error)
     return _unsupported_part(described, set())
-
-
-def _is_unionable(annotation: Any) -> bool:
-    return isinstance(annotation, type | types.UnionType | types.GenericAlias)
 
 
 def _unsupported_part(node: Any, seen: set[int]) -> str | None:

@@ -47,7 +47,7 @@ def _parse_text(text: str) -> timedelta:
 def _from_number(value: timedelta | float) -> timedelta:
     if isinstance(value, timedelta):
         return value
-    if isinstance(value, float) and math.isnan(value):
+    if math.isnan(value):
         raise InvalidDuration(value, "it is not a number")
     return timedelta(seconds=value)
 

@@ -129,10 +129,10 @@ def _text_of(exc: BaseException) -> str:
 def _describe_chain(exc: BaseException) -> str:
     links: list[BaseException] = []
     link: BaseException | None = exc
-    while link is not None and len(links) < _CHAIN_LINKS and link not in links:
+    while link is not None and len(links) < _CHAIN_LINKS and not any(link is each for each in links):
         links.append(link)
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-    parts = ["… earlier exceptions are left out …\n"] if link is not None and link not in links else []
+        link = link.__cause__ if link.__suppress_context__ else link.__context__
+    parts = ["… earlier exceptions are left out …\n"] if link is not None else []
     parts += [_describe_link(each) for each in reversed(links)]
     return "\nThat led to:\n\n".join(parts)
 

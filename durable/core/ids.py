@@ -49,7 +49,7 @@ class RandomIds:
         self._clock = clock if clock is not None else SystemClock()
 
     def run_id(self) -> str:
-        """Return a UUID of version 7 whose ``rand_a`` holds the fraction of the millisecond (RFC 9562, 6.2 method 3)."""
+        """Return a UUID of version 7 with the µs in ``rand_a`` (RFC 9562, 6.2, method 3)."""
         ms, rest_us = divmod(self._clock.now_us(), 1_000)
         fraction = rest_us * 4096 // 1_000
         high = (ms & (2**48 - 1)) << 16 | 0x7000 | fraction

@@ -23,7 +23,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     """Share the shape of all messages."""
 
 
-class WireError(_Message):
+class WireError(_Message, frozen=True, kw_only=True):
     """Carry a failure as data.
 
     Attributes:
@@ -39,7 +39,7 @@ class WireError(_Message):
     details: Any = None
 
 
-class RemoteTask(_Message):
+class RemoteTask(_Message, frozen=True, kw_only=True):
     """Ask a worker to execute a step once.
 
     Attributes:
@@ -69,7 +69,7 @@ class RemoteTask(_Message):
     context: dict[str, Any] | None = None
 
 
-class StepEvent(_Message):
+class StepEvent(_Message, frozen=True, kw_only=True):
     """Tell what happened inside a step: a line of its log, or the outcome of a sub-process.
 
     Attributes:
@@ -95,7 +95,7 @@ class StepEvent(_Message):
     data: Any = None
 
 
-class StepResult(_Message):
+class StepResult(_Message, frozen=True, kw_only=True):
     """Answer a ``RemoteTask``."""
 
     run_id: str
@@ -108,7 +108,7 @@ class StepResult(_Message):
     events: list[StepEvent] | None = None
 
 
-class Heartbeat(_Message):
+class Heartbeat(_Message, frozen=True, kw_only=True):
     """Tell that a step is still being worked on, and how far it is."""
 
     run_id: str
@@ -118,7 +118,7 @@ class Heartbeat(_Message):
     progress: Any = None
 
 
-class HistoryEvent(_Message):
+class HistoryEvent(_Message, frozen=True, kw_only=True):
     """Tell a remote workflow worker one thing that already happened."""
 
     seq: int
@@ -128,7 +128,7 @@ class HistoryEvent(_Message):
     error: WireError | None = None
 
 
-class PendingSignal(_Message):
+class PendingSignal(_Message, frozen=True, kw_only=True):
     """Carry a signal that arrived for a position the body has not reached."""
 
     seq: int
@@ -136,7 +136,7 @@ class PendingSignal(_Message):
     payload: Any = None
 
 
-class WorkflowTask(_Message):
+class WorkflowTask(_Message, frozen=True, kw_only=True):
     """Ask a worker for one turn of a workflow whose body it holds."""
 
     task_id: str
@@ -153,7 +153,7 @@ class WorkflowTask(_Message):
     traceparent: str | None = None
 
 
-class Call(_Message, tag_field="kind", tag="call"):
+class Call(_Message, frozen=True, kw_only=True, tag_field="kind", tag="call"):
     """Command: dispatch a step and wait for its result."""
 
     seq: int
@@ -163,7 +163,7 @@ class Call(_Message, tag_field="kind", tag="call"):
     parallel_group: str | None = None
 
 
-class RecordStep(_Message, tag_field="kind", tag="recordStep"):
+class RecordStep(_Message, frozen=True, kw_only=True, tag_field="kind", tag="recordStep"):
     """Command: keep the outcome of a step that the worker ran itself."""
 
     seq: int
@@ -176,21 +176,21 @@ class RecordStep(_Message, tag_field="kind", tag="recordStep"):
     parallel_group: str | None = None
 
 
-class Sleep(_Message, tag_field="kind", tag="sleep"):
+class Sleep(_Message, frozen=True, kw_only=True, tag_field="kind", tag="sleep"):
     """Command: wake the run after so many milliseconds."""
 
     seq: int
     ms: Number
 
 
-class WaitSignal(_Message, tag_field="kind", tag="waitSignal"):
+class WaitSignal(_Message, frozen=True, kw_only=True, tag_field="kind", tag="waitSignal"):
     """Command: wake the run when a signal arrives."""
 
     seq: int
     signal: str
 
 
-class StartChild(_Message, tag_field="kind", tag="startChild"):
+class StartChild(_Message, frozen=True, kw_only=True, tag_field="kind", tag="startChild"):
     """Command: start another workflow and wait for its result."""
 
     seq: int
@@ -203,7 +203,7 @@ Command = Call | RecordStep | Sleep | WaitSignal | StartChild
 """What a turn asks for."""
 
 
-class WorkflowDecision(_Message):
+class WorkflowDecision(_Message, frozen=True, kw_only=True):
     """Answer a ``WorkflowTask``."""
 
     task_id: str
