@@ -1,6 +1,7 @@
 """Fixtures for all tests. The database is chosen by `tests.rig.plugin`."""
 
-from collections.abc import Callable, Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -48,14 +49,14 @@ def wait_until() -> Callable[..., object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show what a failed test's processes printed, and where the living ones stand."""
     report = yield
     if report.when == "call" and report.failed:
         for process in item.stash.get(PROCESSES, []):
-            try:
+            with contextlib.suppress(StillFalseError):
                 process.print_stacks()
-            except StillFalseError:
-                pass
             report.sections.append((f"{process!r}", process.output))
     return report

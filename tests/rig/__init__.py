@@ -1,1 +1,1 @@
-"""The rig: databases, real processes and patience for tests. Tests use its fixtures; only `plugin` is loaded by name."""
+"""The rig: databases, real processes and patience for tests. Tests use its fixtures."""

@@ -69,19 +69,28 @@ def _start() -> Server:
         if user is not None:
             os.chown(home, user, user)
         data = home / "data"
-        initdb = ["initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
-        as_user = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
+        initdb = ["-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+        groups: list[str | int] | None = None if user is None else []
         subprocess.run(
-            [programs / initdb[0], *initdb[1:]], check=True, capture_output=True, text=True, cwd=home, **as_user
+            [str(programs / "initdb"), *initdb],
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=home,
+            user=user,
+            group=user,
+            extra_groups=groups,
         )
         with (root / "log").open("w") as log:
             process = subprocess.Popen(
-                [programs / "postgres", "-D", data, "-k", home, *_options()],
+                [str(programs / "postgres"), "-D", str(data), "-k", str(home), *_options()],
                 stdout=log,
                 stderr=log,
                 cwd=home,
-                preexec_fn=die_with_parent,
-                **as_user,
+                user=user,
+                group=user,
+                extra_groups=groups,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - the session has one thread yet
             )
         _await_start(process, home / ".s.PGSQL.5432", root / "log")
     except BaseException:

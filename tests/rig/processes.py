@@ -1,5 +1,6 @@
 """Real processes against the test database."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -107,10 +108,8 @@ class ManagedProcess:
 
     def clean_up(self) -> None:
         """End the process and everything that it started."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.popen.wait(10)
 
     def _signal(self, number: signal.Signals) -> None:
