@@ -6,15 +6,15 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypeVar, get_args
+from typing import Any, TypedDict, TypeVar, get_args
 
 from durable.core.backoff import Backoff, BackoffKind
-from durable.core.durations import parse_duration
+from durable.core.durations import Duration, parse_duration
 from durable.core.errors import ConfigurationError, InvalidDuration, InvalidName, nearest
 from durable.core.ids import check_name
 from durable.core.retry import RetryPolicy
 
-O = TypeVar("O", "StepOptions", "WorkflowOptions")
+Options = TypeVar("Options", "StepOptions", "WorkflowOptions")
 
 MAX_PRIORITY = 1_048_575
 """Priorities lie between minus and plus this, so that every transport can carry them."""
@@ -80,6 +80,35 @@ class WorkflowOptions:
     priority: int = 0
     namespace: str | None = None
     using: str | None = None
+
+
+class StepOptionArguments(TypedDict, total=False):
+    """Name the keyword arguments that change ``StepOptions``, as users may write them."""
+
+    retries: int
+    backoff: BackoffKind
+    backoff_base: Duration
+    backoff_max: Duration
+    jitter: bool
+    timeout: Duration | None
+    pickup_timeout: Duration | None
+    queue: str | None
+    priority: int | None
+    requires: Iterable[str]
+    partition: str | None
+    limit: str | None
+    compensate: Callable[..., Any] | None
+
+
+class WorkflowOptionArguments(TypedDict, total=False):
+    """Name the keyword arguments that change ``WorkflowOptions``, as users may write them."""
+
+    version: str
+    tags: Iterable[str]
+    execution_timeout: Duration | None
+    priority: int
+    namespace: str | None
+    using: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,25 +195,22 @@ _WORKFLOW_RULES: Mapping[str, _Rule] = {
     "using": _or_none(_NAME),
 }
 
-UNSET: Any = object()
-"""Stands for an option that was not given."""
-
 _RULES: dict[type[Any], Mapping[str, _Rule]] = {StepOptions: _STEP_RULES, WorkflowOptions: _WORKFLOW_RULES}
 
 
-def change_options(options: O, given: Mapping[str, Any], *, where: str) -> O:
+def change_options(options: Options, given: Mapping[str, Any], *, where: str) -> Options:
     """Return a copy of options with others in place.
 
     Args:
         options: What to start from.
-        given: Option names and values; ``UNSET`` values are left out.
+        given: Option names and values.
         where: What is declared, for the error.
 
     Raises:
         ConfigurationError: An option is unknown, or its value is not accepted.
     """
     rules = _RULES[type(options)]
-    changes = {name: _read(rules, name, value, where) for name, value in given.items() if value is not UNSET}
+    changes = {name: _read(rules, name, value, where) for name, value in given.items()}
     return dataclasses.replace(options, **changes)
 
 
