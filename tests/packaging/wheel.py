@@ -61,9 +61,11 @@ def check_contents(wheel: Path) -> None:
 def run(command: list[str], cwd: Path) -> None:
     """Run a command in a folder, away from the sources; ends the check if it fails."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHONPATH", "DJANGO_"))}
-    code = subprocess.run(command, cwd=cwd, env=environment, check=False).returncode
-    if code:
-        sys.exit(f"Ended with {code}: {' '.join(command)}")
+    result = subprocess.run(
+        command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if result.returncode:
+        sys.exit(f"{result.stdout}\nEnded with {result.returncode}: {' '.join(command)}")
 
 
 if __name__ == "__main__":

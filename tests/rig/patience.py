@@ -25,6 +25,7 @@ def wait_until(
     Raises:
         StillFalseError: the condition was false at the end of the limit.
     """
+    __tracebackhide__ = True
     deadline = time.monotonic() + timeout
     while not (value := condition()):
         if time.monotonic() > deadline:
