@@ -39,7 +39,9 @@ class StepDecorator(Protocol):
     """Turn a function into a step."""
 
     @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncStep[P, R]: ...
+    def __call__(  # type: ignore[overload-overlap]  # the first match is meant
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncStep[P, R]: ...
 
     @overload
     def __call__(self, function: Callable[P, R], /) -> Step[P, R]: ...
@@ -49,7 +51,7 @@ class WorkflowDecorator(Protocol):
     """Turn a function into a workflow."""
 
     @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]  # the first match is meant
         self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
     ) -> AsyncWorkflow[P, R]: ...
 
@@ -58,7 +60,9 @@ class WorkflowDecorator(Protocol):
 
 
 @overload
-def step(function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncStep[P, R]: ...
+def step(  # type: ignore[overload-overlap]  # the first match is meant
+    function: Callable[P, Coroutine[Any, Any, R]], /
+) -> AsyncStep[P, R]: ...
 
 
 @overload
@@ -81,9 +85,10 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
             ``*args`` or ``**kwargs``.
     """
 
+    name = options.pop("name", None)
+
     def declare(function: Callable[..., Any]) -> Step[..., Any] | AsyncStep[..., Any]:
         _require_function("step", function)
-        name = options.pop("name", None)
         config = change_options(StepOptions(), options, where=f"@step {function.__name__}")
         kind: type[Step[..., Any]] | type[AsyncStep[..., Any]]
         kind = AsyncStep if inspect.iscoroutinefunction(function) else Step
@@ -95,7 +100,9 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 @overload
-def workflow(function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> AsyncWorkflow[P, R]: ...
+def workflow(  # type: ignore[overload-overlap]  # the first match is meant
+    function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+) -> AsyncWorkflow[P, R]: ...
 
 
 @overload
@@ -118,9 +125,10 @@ def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> A
             function has ``*args`` or ``**kwargs``.
     """
 
+    name = options.pop("name", None)
+
     def declare(function: Callable[..., Any]) -> Workflow[..., Any]:
         _require_function("workflow", function)
-        name = options.pop("name", None)
         config = change_options(WorkflowOptions(), options, where=f"@workflow {function.__name__}")
         kind: type[SyncWorkflow[..., Any]] | type[AsyncWorkflow[..., Any]]
         kind = AsyncWorkflow if inspect.iscoroutinefunction(function) else SyncWorkflow

@@ -7,7 +7,6 @@ Options hang on the reference, never among the user's own parameters.
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -50,9 +49,12 @@ class Ref(Generic[P, R_co]):
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function)
         self._given_name = None if name is None else check_name(self.kind, name)
-        called = name or getattr(function, "__name__", type(function).__name__)
-        self.binding = Binding.of(function, skip_context=self.takes_context, name=called)
-        functools.update_wrapper(self, function)
+        self.__wrapped__ = function
+        self.__module__ = getattr(function, "__module__", None) or ""
+        self.__name__: str = getattr(function, "__name__", type(function).__name__)
+        self.__qualname__: str = getattr(function, "__qualname__", self.__name__)
+        self.__doc__ = function.__doc__
+        self.binding = Binding.of(function, skip_context=self.takes_context, name=name or self.__name__)
 
     @property
     def name(self) -> str:
@@ -69,7 +71,7 @@ class Ref(Generic[P, R_co]):
     @property
     def origin(self) -> str:
         """Return ``module:qualname`` of the function."""
-        return f"{self.function.__module__}:{getattr(self.function, '__qualname__', self.function)}"
+        return f"{self.__module__}:{self.__qualname__}"
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R_co]:
         """Return the call without making it: an operand for ``ctx.gather``."""
@@ -119,6 +121,10 @@ class AsyncStep(_StepRef[P, R_co]):
 
 class FunctionRef(_StepRef[P, R_co]):
     """Refer to a plain function with options, for ``ctx.local_step``."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Run the function itself, at once and not durably; of an ``async def``, return the coroutine."""
+        return self.function(*args, **kwargs)
 
 
 class Workflow(Ref[P, R_co]):
@@ -217,9 +223,11 @@ class Call(Generic[R_co]):
 
 
 @overload
-def ref(
-    function: Callable[P, Coroutine[Any, Any, R]], /, **options: Unpack[StepOptionArguments]
-) -> FunctionRef[P, R]: ...
+def ref(function: Step[P, R] | AsyncStep[P, R], /, **options: Unpack[StepOptionArguments]) -> FunctionRef[P, R]: ...
+
+
+@overload
+def ref(function: Callable[P, Coroutine[Any, Any, R]], /, **options: Unpack[StepOptionArguments]) -> FunctionRef[P, R]: ...
 
 
 @overload
@@ -230,14 +238,14 @@ def ref(function: Callable[..., Any], /, **options: Unpack[StepOptionArguments])
     """Refer to a plain function, with options.
 
     Args:
-        function: Any function with named parameters. Of a step, its function is taken.
+        function: Any function with named parameters; of a step, its function and options are taken.
         **options: See ``StepOptions``.
 
     Raises:
         ConfigurationError: An option is unknown or its value is not accepted, or the function cannot be bound.
     """
-    plain = function.function if isinstance(function, Ref) else function
-    config = change_options(StepOptions(), options, where=f"ref({getattr(plain, '__name__', plain)!s})")
-    return FunctionRef(plain, config=config)
-
-
+    base = StepOptions()
+    if isinstance(function, Step | AsyncStep):
+        function, base = function.function, function.config
+    config = change_options(base, options, where=f"ref({getattr(function, '__name__', function)})")
+    return FunctionRef(function, config=config)
