@@ -244,8 +244,9 @@ def ref(function: Callable[..., Any], /, **options: Unpack[StepOptionArguments])
     Raises:
         ConfigurationError: An option is unknown or its value is not accepted, or the function cannot be bound.
     """
+    plain: Callable[..., Any] = function
     base = StepOptions()
     if isinstance(function, Step | AsyncStep):
-        function, base = function.function, function.config
-    config = change_options(base, options, where=f"ref({getattr(function, '__name__', function)})")
-    return FunctionRef(function, config=config)
+        plain, base = function.function, function.config
+    config = change_options(base, options, where=f"ref({getattr(plain, '__name__', plain)})")
+    return FunctionRef(plain, config=config)
