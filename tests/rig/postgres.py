@@ -44,6 +44,9 @@ def find_server() -> Server:
     Raises:
         NoServerError: neither is possible here.
     """
+    if importlib.util.find_spec("psycopg") is None:
+        message = "the package psycopg is not installed"
+        raise NoServerError(message)
     named = os.environ.get(NAMED_BY)
     if named:
         return Server(url=named, stop=lambda: None)
