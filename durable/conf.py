@@ -169,7 +169,9 @@ def _one_of(*accepted: str) -> _Rule:
 
 
 def _or_off(rule: _Rule) -> _Rule:
-    return _Rule(accepts=f"{rule.accepts}, or None for off", read=lambda value: None if value is None else rule.read(value))
+    return _Rule(
+        accepts=f"{rule.accepts}, or None for off", read=lambda value: None if value is None else rule.read(value)
+    )
 
 
 def _read_positive_duration(value: Any) -> timedelta:
@@ -234,7 +236,9 @@ def _read_url(value: Any) -> str:
     return value
 
 
-_NAME = _Rule(accepts="text of 1 to 255 characters without control characters", read=lambda value: check_name("name", value))
+_NAME = _Rule(
+    accepts="text of 1 to 255 characters without control characters", read=lambda value: check_name("name", value)
+)
 _NAMES = _Rule(accepts="a list of texts", read=_read_names)
 _FLAG = _Rule(accepts="True or False", read=_read_flag)
 _MAPPING = _Rule(accepts="a dict with text keys", read=_read_mapping)

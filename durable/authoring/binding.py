@@ -70,7 +70,12 @@ class Binding:
         )
 
     def encode_arguments(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, where: str | None = None, limit_bytes: int | None = None
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        where: str | None = None,
+        limit_bytes: int | None = None,
     ) -> str:
         """Return the input of a call as JSON text, defaults filled in.
 
@@ -147,9 +152,7 @@ class Binding:
         self._require_sound()
         return codec.decode(text, self.returns, where=where or self.name)
 
-    def settle_result(
-        self, value: Any, *, where: str | None = None, limit_bytes: int | None = None
-    ) -> tuple[str, Any]:
+    def settle_result(self, value: Any, *, where: str | None = None, limit_bytes: int | None = None) -> tuple[str, Any]:
         """Return a result as JSON text, and as what every reader of that text gets.
 
         A function annotated to return None stores ``null``, whatever it returned.
@@ -238,7 +241,7 @@ def _resolve(function: Callable[..., Any], label: str, annotation: Any, problems
     scope = getattr(inspect.unwrap(function), "__globals__", {})
     try:
         resolved = typing.get_type_hints(holder, globalns=scope, include_extras=True)["it"]
-    except Exception as error:  # an annotation is an expression and may raise anything; a system check reports it
+    except Exception as error:  # noqa: BLE001  # an annotation is an expression and may raise anything; a system check reports it
         problems.append(f"{label}: its annotation {annotation!r} cannot be resolved ({error})")
         return codec.MISSING
     if (problem := codec.annotation_problem(resolved)) is not None:

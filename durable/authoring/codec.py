@@ -11,7 +11,7 @@ and unknown objects into something. Incoming values are converted to annotations
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import datetime as dt
 import decimal
 import enum
 import json
@@ -38,7 +38,7 @@ MISSING: Final = object()
 _INT_BOUND = 10**MAX_INT_DIGITS
 _INT_BOUND_BITS = _INT_BOUND.bit_length()
 
-_UTC = datetime.UTC
+_UTC = dt.UTC
 _LOOSE: tuple[object, ...] = (Any, object, MISSING)
 _logger = logging.getLogger("durable")
 _warned_places: set[str] = set()
@@ -132,7 +132,7 @@ def convert(plain: Any, annotation: Any, *, where: str, path: str = "$") -> Any:
     Raises:
         PayloadError: The value does not fit.
     """
-    if annotation in _LOOSE or type(plain) is annotation and annotation in (str, int, float, bool):
+    if annotation in _LOOSE or (type(plain) is annotation and annotation in (str, int, float, bool)):
         return plain
     try:
         return msgspec.convert(plain, annotation, dec_hook=_decode_custom)
@@ -168,23 +168,28 @@ def _container_or_other(value: Any, depth: int, parents: list[int]) -> Any:
     kind = type(value)
     if kind is dict:
         return _mapping(value, depth, parents)
-    if kind is list:
+    if kind is list or kind is tuple:
         return _sequence(value, depth, parents)
     if isinstance(value, enum.Enum):
         return _to_plain(value.value, depth + 1, parents)
+    if isinstance(value, str | int | float):
+        return _base_value(value)
+    if (text := _scalar(value)) is not None:
+        return text
+    return _object(value, depth, parents)
+
+
+def _base_value(value: str | float) -> str | int | float:
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, int):
-        return _check_int(int(value))
-    if isinstance(value, float):
-        return _check_float(float(value))
-    scalar = _scalar(value)
-    if scalar is not None:
-        return scalar
+    return _check_int(int(value)) if isinstance(value, int) else _check_float(float(value))
+
+
+def _object(value: Any, depth: int, parents: list[int]) -> Any:
+    if _is_django_model(value):
+        raise _Refused(f"a model instance ({type(value).__name__}) cannot be carried; pass its pk")
     if isinstance(value, list | tuple):
         return _sequence(value, depth, parents)
-    if _is_django_model(value):
-        raise _Refused(f"a model instance ({kind.__name__}) cannot be carried; pass its pk")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value) if field.init]
         return _fields(value, names, names, depth, parents)
@@ -199,13 +204,13 @@ def _container_or_other(value: Any, depth: int, parents: list[int]) -> Any:
 
 def _scalar(value: object) -> str | None:
     match value:
-        case datetime.datetime():
+        case dt.datetime():
             return _datetime_text(value)
-        case datetime.date():
-            return datetime.date.isoformat(value)
-        case datetime.time():
+        case dt.date():
+            return dt.date.isoformat(value)
+        case dt.time():
             return _time_text(value)
-        case datetime.timedelta():
+        case dt.timedelta():
             return _timedelta_text(value)
         case decimal.Decimal():
             if not value.is_finite():
@@ -217,24 +222,24 @@ def _scalar(value: object) -> str | None:
             return None
 
 
-def _datetime_text(value: datetime.datetime) -> str:
+def _datetime_text(value: dt.datetime) -> str:
     offset = value.utcoffset()
-    if offset is not None and offset % datetime.timedelta(minutes=1):
+    if offset is not None and offset % dt.timedelta(minutes=1):
         # RFC 3339 knows offsets of whole minutes only; the instant stays the same
         value = value.astimezone(_UTC)
-    return datetime.datetime.isoformat(value)
+    return dt.datetime.isoformat(value)
 
 
-def _time_text(value: datetime.time) -> str:
+def _time_text(value: dt.time) -> str:
     if value.tzinfo is not None and value.utcoffset() is None:
         raise _Refused("a time in a zone without a fixed offset cannot be carried; pass a datetime, or a naive time")
-    if value.tzinfo is not None and (value.utcoffset() or datetime.timedelta(0)) % datetime.timedelta(minutes=1):
+    if value.tzinfo is not None and (value.utcoffset() or dt.timedelta(0)) % dt.timedelta(minutes=1):
         raise _Refused("a time whose offset is not whole minutes cannot be carried")
-    return datetime.time.isoformat(value)
+    return dt.time.isoformat(value)
 
 
-def _timedelta_text(value: datetime.timedelta) -> str:
-    return str(msgspec.to_builtins(datetime.timedelta(value.days, value.seconds, value.microseconds)))
+def _timedelta_text(value: dt.timedelta) -> str:
+    return str(msgspec.to_builtins(dt.timedelta(value.days, value.seconds, value.microseconds)))
 
 
 def _check_int(value: int) -> int:
@@ -484,10 +489,8 @@ def _is_text_key(key: Any) -> bool:
 
 
 def _parts_of_type(node: Any) -> list[Any]:
-    parts: list[Any] = []
-    for name in ("item_type", "key_type", "value_type", "type"):
-        if (part := getattr(node, name, None)) is not None:
-            parts.append(part)
+    names = ("item_type", "key_type", "value_type", "type")
+    parts = [part for name in names if (part := getattr(node, name, None)) is not None]
     parts.extend(getattr(node, "item_types", ()))
     parts.extend(getattr(node, "types", ()))
     parts.extend(field.type for field in getattr(node, "fields", ()))

@@ -68,7 +68,12 @@ class Context(ABC):
 
     @abstractmethod
     def step_by_name(
-        self, name: str, input: Any = None, *, returns: Any = Any, **options: Unpack[StepOptionArguments]
+        self,
+        name: str,
+        input: Any = None,  # noqa: A002  # what the wire calls it
+        *,
+        returns: Any = Any,
+        **options: Unpack[StepOptionArguments],
     ) -> Any:
         """Dispatch a step whose code lives elsewhere and return its result.
 
@@ -211,7 +216,9 @@ class Context(ABC):
         /,
         *,
         mode: Literal["settled"],
-    ) -> tuple[Ok[R1] | Failed, Ok[R2] | Failed, Ok[R3] | Failed, Ok[R4] | Failed, Ok[R5] | Failed, Ok[R6] | Failed]: ...
+    ) -> tuple[
+        Ok[R1] | Failed, Ok[R2] | Failed, Ok[R3] | Failed, Ok[R4] | Failed, Ok[R5] | Failed, Ok[R6] | Failed
+    ]: ...
 
     @overload
     @abstractmethod
@@ -238,7 +245,12 @@ class Context(ABC):
     @overload
     @abstractmethod
     def map(
-        self, ref: Ref[Concatenate[T, ...], R], inputs: Iterable[T], *, window: int = 10, mode: Literal["fail_fast"] = ...
+        self,
+        ref: Ref[Concatenate[T, ...], R],
+        inputs: Iterable[T],
+        *,
+        window: int = 10,
+        mode: Literal["fail_fast"] = ...,
     ) -> Iterator[R]: ...
 
     @overload
@@ -294,7 +306,12 @@ class Context(ABC):
     def wait_for_signal(self, *tokens: str, type: Any = ..., timeout: Duration | None = None) -> tuple[str, Any]: ...
 
     @abstractmethod
-    def wait_for_signal(self, *tokens: str, type: Any = Any, timeout: Duration | None = None) -> tuple[str, Any]:
+    def wait_for_signal(
+        self,
+        *tokens: str,
+        type: Any = Any,  # noqa: A002  # reads as what it is at the call
+        timeout: Duration | None = None,
+    ) -> tuple[str, Any]:
         """Wait for the first signal of any of the tokens; one that came earlier counts.
 
         Args:
@@ -388,7 +405,12 @@ class Context(ABC):
 
     @abstractmethod
     async def astep_by_name(
-        self, name: str, input: Any = None, *, returns: Any = Any, **options: Unpack[StepOptionArguments]
+        self,
+        name: str,
+        input: Any = None,  # noqa: A002  # what the wire calls it
+        *,
+        returns: Any = Any,
+        **options: Unpack[StepOptionArguments],
     ) -> Any:
         """Dispatch a step whose code lives elsewhere and return its result; see ``step_by_name``."""
 
@@ -407,7 +429,9 @@ class Context(ABC):
     async def alocal_step(self, name: str, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     @abstractmethod
-    async def alocal_step(self, name: str, function: Callable[..., Any] | Ref[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def alocal_step(
+        self, name: str, function: Callable[..., Any] | Ref[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
         """Run a function in this process and keep its result; see ``local_step``."""
 
     @overload
@@ -508,7 +532,9 @@ class Context(ABC):
         /,
         *,
         mode: Literal["settled"],
-    ) -> tuple[Ok[R1] | Failed, Ok[R2] | Failed, Ok[R3] | Failed, Ok[R4] | Failed, Ok[R5] | Failed, Ok[R6] | Failed]: ...
+    ) -> tuple[
+        Ok[R1] | Failed, Ok[R2] | Failed, Ok[R3] | Failed, Ok[R4] | Failed, Ok[R5] | Failed, Ok[R6] | Failed
+    ]: ...
 
     @overload
     @abstractmethod
@@ -525,7 +551,12 @@ class Context(ABC):
     @overload
     @abstractmethod
     def amap(
-        self, ref: Ref[Concatenate[T, ...], R], inputs: Iterable[T], *, window: int = 10, mode: Literal["fail_fast"] = ...
+        self,
+        ref: Ref[Concatenate[T, ...], R],
+        inputs: Iterable[T],
+        *,
+        window: int = 10,
+        mode: Literal["fail_fast"] = ...,
     ) -> AsyncIterator[R]: ...
 
     @overload
@@ -550,12 +581,27 @@ class Context(ABC):
 
     @overload
     @abstractmethod
-    async def await_for_signal(self, *tokens: str, type: type[T], timeout: Duration | None = None) -> tuple[str, T]: ...
+    async def await_for_signal(
+        self,
+        *tokens: str,
+        type: type[T],
+        timeout: Duration | None = None,  # noqa: ASYNC109  # a durable deadline, not the loop's
+    ) -> tuple[str, T]: ...
 
     @overload
     @abstractmethod
-    async def await_for_signal(self, *tokens: str, type: Any = ..., timeout: Duration | None = None) -> tuple[str, Any]: ...
+    async def await_for_signal(
+        self,
+        *tokens: str,
+        type: Any = ...,
+        timeout: Duration | None = None,  # noqa: ASYNC109  # a durable deadline, not the loop's
+    ) -> tuple[str, Any]: ...
 
     @abstractmethod
-    async def await_for_signal(self, *tokens: str, type: Any = Any, timeout: Duration | None = None) -> tuple[str, Any]:
+    async def await_for_signal(
+        self,
+        *tokens: str,
+        type: Any = Any,  # noqa: A002  # reads as what it is at the call
+        timeout: Duration | None = None,  # noqa: ASYNC109  # a durable deadline, not the loop's
+    ) -> tuple[str, Any]:
         """Wait for the first signal of any of the tokens; one that came earlier counts; see ``wait_for_signal``."""

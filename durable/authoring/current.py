@@ -142,7 +142,7 @@ def _render(msg: object, args: tuple[object, ...]) -> str:
     record = logging.LogRecord("durable.step", logging.INFO, "", 0, msg, args, None)
     try:
         return record.getMessage()
-    except Exception:  # logging itself reports a line that cannot be formatted; it must not fail the step
+    except Exception:  # noqa: BLE001  # logging itself reports a line that cannot be formatted; it must not fail the step
         return str(msg)
 
 

@@ -84,13 +84,12 @@ def step(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         ConfigurationError: An option is unknown or not accepted, another function has the name, or the function has
             ``*args`` or ``**kwargs``.
     """
-
     name = options.pop("name", None)
 
     def declare(function: Callable[..., Any]) -> Step[..., Any] | AsyncStep[..., Any]:
         _require_function("step", function)
         config = change_options(StepOptions(), options, where=f"@step {function.__name__}")
-        kind: type[Step[..., Any]] | type[AsyncStep[..., Any]]
+        kind: type[Step[..., Any] | AsyncStep[..., Any]]
         kind = AsyncStep if inspect.iscoroutinefunction(function) else Step
         declared = kind(function, name=name, config=config)
         registry.add_step(declared)
@@ -124,13 +123,12 @@ def workflow(function: Callable[..., Any] | None = None, /, **options: Any) -> A
         ConfigurationError: An option is unknown or not accepted, another function has the name and version, or the
             function has ``*args`` or ``**kwargs``.
     """
-
     name = options.pop("name", None)
 
     def declare(function: Callable[..., Any]) -> Workflow[..., Any]:
         _require_function("workflow", function)
         config = change_options(WorkflowOptions(), options, where=f"@workflow {function.__name__}")
-        kind: type[SyncWorkflow[..., Any]] | type[AsyncWorkflow[..., Any]]
+        kind: type[SyncWorkflow[..., Any] | AsyncWorkflow[..., Any]]
         kind = AsyncWorkflow if inspect.iscoroutinefunction(function) else SyncWorkflow
         declared = kind(function, name=name, config=config)
         registry.add_workflow(declared)

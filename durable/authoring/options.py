@@ -224,5 +224,3 @@ def _read(rules: Mapping[str, _Rule], name: str, value: Any, where: str) -> Any:
         return rule.read(value)
     except (ValueError, TypeError, InvalidDuration, InvalidName) as error:
         raise ConfigurationError(f"{where}: option {name}={value!r} is not accepted; give {rule.accepts}.") from error
-
-

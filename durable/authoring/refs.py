@@ -1,6 +1,6 @@
 """References to steps, workflows and plain functions: what operations and callers hold.
 
-A reference carries the function's parameters and result in its type, so that a wrong argument is found by type checkers.
+A reference carries the function's parameters and result in its type, so that type checkers find a wrong argument.
 Options hang on the reference, never among the user's own parameters.
 """
 
@@ -227,7 +227,9 @@ def ref(function: Step[P, R] | AsyncStep[P, R], /, **options: Unpack[StepOptionA
 
 
 @overload
-def ref(function: Callable[P, Coroutine[Any, Any, R]], /, **options: Unpack[StepOptionArguments]) -> FunctionRef[P, R]: ...
+def ref(
+    function: Callable[P, Coroutine[Any, Any, R]], /, **options: Unpack[StepOptionArguments]
+) -> FunctionRef[P, R]: ...
 
 
 @overload

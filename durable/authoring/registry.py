@@ -100,9 +100,11 @@ class Registry:
         except ConfigurationError as error:
             found.append(("registry", str(error)))
         workflows = [each for versions in self._workflows.values() for each in versions.values()]
-        for declared in [*self._steps.values(), *workflows]:
-            if declared.binding.problem is not None:
-                found.append((f"{declared.kind} {declared.name}", declared.binding.problem))
+        found.extend(
+            (f"{declared.kind} {declared.name}", declared.binding.problem)
+            for declared in [*self._steps.values(), *workflows]
+            if declared.binding.problem is not None
+        )
         return found
 
     def _add(self, declared: AnyStep | AnyWorkflow) -> None:

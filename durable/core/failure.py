@@ -110,7 +110,7 @@ class Failure:
 def _read(exc: BaseException, name: str) -> Any:
     try:
         return getattr(exc, name, None)
-    except Exception:  # a property of a foreign exception may do anything; a failure must still be recorded
+    except Exception:  # noqa: BLE001  # a property of a foreign exception may do anything; a failure must still be recorded
         return None
 
 
@@ -122,7 +122,7 @@ def _read_int(exc: BaseException, name: str) -> int | None:
 def _text_of(exc: BaseException) -> str:
     try:
         return str.__str__(str(exc))
-    except Exception as trouble:  # the exception cannot print itself; its class must still be recorded
+    except Exception as trouble:  # noqa: BLE001  # the exception cannot print itself; its class must still be recorded
         return f"<its message cannot be shown: __str__ raised {type(trouble).__name__}>"
 
 
@@ -140,7 +140,7 @@ def _describe_chain(exc: BaseException) -> str:
 def _describe_link(exc: BaseException) -> str:
     try:
         frames = "".join(tracebacks.format_tb(exc.__traceback__, limit=-_FRAMES))
-    except Exception:  # source files may be unreadable; the class and message must still be recorded
+    except Exception:  # noqa: BLE001  # source files may be unreadable; the class and message must still be recorded
         frames = ""
     head = "Traceback (most recent call last):\n" if frames else ""
     return f"{head}{frames}{type(exc).__qualname__}: {_text_of(exc)[:_MESSAGE_BYTES]}\n"

@@ -23,7 +23,7 @@ class Ids(Protocol):
     def run_id(self) -> str:
         """Return a new run id: lower-case text that sorts by time of creation."""
 
-    def token(self, bytes: int = 16) -> str:
+    def token(self, size_bytes: int = 16) -> str:
         """Return hexadecimal text of that many random bytes."""
 
     def uuid(self) -> UUID:
@@ -56,9 +56,9 @@ class RandomIds:
         low = 0b10 << 62 | self._rng.getrandbits(62)
         return str(UUID(int=high << 64 | low))
 
-    def token(self, bytes: int = 16) -> str:
+    def token(self, size_bytes: int = 16) -> str:
         """Return hexadecimal text of that many random bytes."""
-        return f"{self._rng.getrandbits(bytes * 8):0{bytes * 2}x}"
+        return f"{self._rng.getrandbits(size_bytes * 8):0{size_bytes * 2}x}"
 
     def uuid(self) -> UUID:
         """Return a random UUID (version 4)."""

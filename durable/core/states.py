@@ -42,9 +42,7 @@ class CheckpointKind(StrEnum):
     CHILD = "child"
 
 
-TERMINAL: frozenset[RunStatus] = frozenset(
-    {RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.DEAD}
-)
+TERMINAL: frozenset[RunStatus] = frozenset({RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.DEAD})
 """Statuses that only a retry leaves."""
 
 RETRYABLE: frozenset[RunStatus] = frozenset({RunStatus.FAILED, RunStatus.DEAD, RunStatus.CANCELLED})

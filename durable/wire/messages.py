@@ -234,20 +234,20 @@ def encode(message: msgspec.Struct) -> str:
     return text
 
 
-def decode(text: str | bytes, type: type[T]) -> T:
+def decode(text: str | bytes, kind: type[T]) -> T:
     """Read a message.
 
     Args:
         text: JSON text, or its UTF-8 bytes.
-        type: The class of the message.
+        kind: The class of the message.
 
     Raises:
         MalformedMessage: The text is no JSON, or not such a message.
     """
     try:
-        return msgspec.convert(json.loads(text, parse_constant=_refuse_constant), type)
+        return msgspec.convert(json.loads(text, parse_constant=_refuse_constant), kind)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        raise MalformedMessage(type.__name__, str(error)) from error
+        raise MalformedMessage(kind.__name__, str(error)) from error
 
 
 def _refuse_constant(name: str) -> NoReturn:
