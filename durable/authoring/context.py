@@ -70,7 +70,7 @@ class Context(ABC):
     def step_by_name(
         self,
         name: str,
-        input: Any = None,  # noqa: A002  # what the wire calls it
+        input: Any = None,  # what the wire calls it
         *,
         returns: Any = Any,
         **options: Unpack[StepOptionArguments],
@@ -309,7 +309,7 @@ class Context(ABC):
     def wait_for_signal(
         self,
         *tokens: str,
-        type: Any = Any,  # noqa: A002  # reads as what it is at the call
+        type: Any = Any,  # reads as what it is at the call
         timeout: Duration | None = None,
     ) -> tuple[str, Any]:
         """Wait for the first signal of any of the tokens; one that came earlier counts.
@@ -407,7 +407,7 @@ class Context(ABC):
     async def astep_by_name(
         self,
         name: str,
-        input: Any = None,  # noqa: A002  # what the wire calls it
+        input: Any = None,  # what the wire calls it
         *,
         returns: Any = Any,
         **options: Unpack[StepOptionArguments],
@@ -585,7 +585,7 @@ class Context(ABC):
         self,
         *tokens: str,
         type: type[T],
-        timeout: Duration | None = None,  # noqa: ASYNC109  # a durable deadline, not the loop's
+        timeout: Duration | None = None,  # a durable deadline, not the loop's
     ) -> tuple[str, T]: ...
 
     @overload
@@ -594,14 +594,14 @@ class Context(ABC):
         self,
         *tokens: str,
         type: Any = ...,
-        timeout: Duration | None = None,  # noqa: ASYNC109  # a durable deadline, not the loop's
+        timeout: Duration | None = None,  # a durable deadline, not the loop's
     ) -> tuple[str, Any]: ...
 
     @abstractmethod
     async def await_for_signal(
         self,
         *tokens: str,
-        type: Any = Any,  # noqa: A002  # reads as what it is at the call
-        timeout: Duration | None = None,  # noqa: ASYNC109  # a durable deadline, not the loop's
+        type: Any = Any,  # reads as what it is at the call
+        timeout: Duration | None = None,  # a durable deadline, not the loop's
     ) -> tuple[str, Any]:
         """Wait for the first signal of any of the tokens; one that came earlier counts; see ``wait_for_signal``."""

@@ -57,7 +57,7 @@ class Run(ABC, Generic[R_co]):
     @abstractmethod
     async def aresult(
         self,
-        timeout: Duration | None = None,  # noqa: ASYNC109  # the twin takes what ``result`` takes
+        timeout: Duration | None = None,  # the twin takes what ``result`` takes
     ) -> R_co:
         """Wait for the end of the run; see ``result``."""
 

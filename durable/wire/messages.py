@@ -209,7 +209,7 @@ class WorkflowDecision(_Message, frozen=True, kw_only=True):
     task_id: str
     run_id: str
     status: Literal["continue", "completed", "failed", "cancelled"]
-    commands: list[Command] = []
+    commands: list[Command]
     output: Any = None
     error: WireError | None = None
 
