@@ -236,7 +236,19 @@ def test_an_annotation_that_cannot_be_rebuilt_says_why(annotation, problem):
 
 @pytest.mark.parametrize(
     "annotation",
-    [int, None, Any, Order, Customer, list[Customer | None], Page[int], dict[str, Any], Tree, int | str | None, Address],
+    [
+        int,
+        None,
+        Any,
+        Order,
+        Customer,
+        list[Customer | None],
+        Page[int],
+        dict[str, Any],
+        Tree,
+        int | str | None,
+        Address,
+    ],
 )
 def test_an_annotation_that_can_be_rebuilt_has_no_problem(annotation):
     assert codec.annotation_problem(annotation) is None
