@@ -24,7 +24,9 @@ BUILT_IN_TRANSPORTS: Final = ("db", "celery", "bullmq", "local", "memory")
 SECRET_NAMES: Final = ("password", "passwd", "secret", "token", "api_key", "apikey", "authorization", "credential")
 """Keys that contain one of these, in any case, are masked unless ``REDACT`` says otherwise."""
 
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+def _empty() -> Mapping[str, Any]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,7 @@ class Config:
 
     database: str = "default"
     transport: str = "db"
-    transports: Mapping[str, Mapping[str, Any]] = _EMPTY
+    transports: Mapping[str, Mapping[str, Any]] = field(default_factory=_empty)
     namespace: str | None = None
     partition: str | None = None
     drive: bool = True
@@ -117,8 +119,8 @@ class Config:
     capabilities: tuple[str, ...] = ()
     control_plane_protocol: tuple[int, int] = (1, 1)
     control_plane: str | None = "db"
-    limits: Mapping[str, Any] = _EMPTY
-    schedules: Mapping[str, Any] = _EMPTY
+    limits: Mapping[str, Any] = field(default_factory=_empty)
+    schedules: Mapping[str, Any] = field(default_factory=_empty)
     limits_backend: Literal["db", "redis"] = "db"
     webhook_url: str | None = None
 
