@@ -133,7 +133,7 @@ TEXTS: list[tuple[str, str]] = [
     ("line separators", "\u2028\u2029\r\n"),
     ("byte order mark and noncharacters", "\ufeff\ufffe\uffff"),
     ("four-byte characters", "\U0001f600\U0010ffff"),
-    ("quotes and backslashes", '"\\/\b\f\n\r\t\'%s%%{}'),
+    ("quotes and backslashes", "\"\\/\b\f\n\r\t'%s%%{}"),
     ("text that looks like JSON", '{"a": NaN}'),
     ("text that looks like an escape", "\\u0000"),
     ("trailing spaces", "a   "),
