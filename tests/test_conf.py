@@ -9,7 +9,7 @@ from durable.core.errors import ConfigurationError
 
 SECONDS = timedelta(seconds=1)
 
-DEFAULTS = {
+DEFAULTS: dict[str, object] = {
     "database": "default",
     "transport": "db",
     "transports": {},

@@ -203,11 +203,12 @@ class Binding:
                 raise PayloadError(where, "$", f"the input has no value for parameter {parameter.name!r}")
 
     def _warn_of_lost_kinds(self, arguments: Mapping[str, Any], text: str, where: str) -> None:
-        if not any(codec.is_loose(each) for each in self.annotations.values()) or not codec.lossy_kinds(arguments):
+        loose = [name for name, annotation in self.annotations.items() if codec.is_loose(annotation)]
+        if not loose or codec.has_warned(where) or not codec.lossy_kinds(arguments):
             return
         plain = codec.parse(text, where=where)
         for name, (value, path) in self._by_parameter(plain, self.shape, where).items():
-            if codec.is_loose(self.annotations[name]):
+            if name in loose:
                 received = self._convert(name, value, path, where=where)
                 codec.warn_of_lost_kinds(arguments[name], received, where=where)
 

@@ -41,6 +41,7 @@ _INT_BOUND_BITS = _INT_BOUND.bit_length()
 _UTC = dt.UTC
 _LOOSE: tuple[object, ...] = (Any, object, MISSING)
 _logger = logging.getLogger("durable")
+_MAX_WARNED_PLACES = 1_000
 _warned_places: set[str] = set()
 
 
@@ -412,6 +413,11 @@ def _parts_of(value: object) -> list[object]:
     return []
 
 
+def has_warned(where: str) -> bool:
+    """Tell whether nothing more is logged about a place. After a thousand places nothing is logged at all."""
+    return where in _warned_places or len(_warned_places) >= _MAX_WARNED_PLACES
+
+
 def warn_of_lost_kinds(sent: object, received: object, *, where: str) -> None:
     """Log, once per place, the kinds of values that went out but came back as text or plain objects.
 
@@ -422,7 +428,7 @@ def warn_of_lost_kinds(sent: object, received: object, *, where: str) -> None:
         received: What decoding its text gave.
         where: The step, workflow or signal.
     """
-    if where in _warned_places:
+    if received == sent or has_warned(where):
         return
     lost = lossy_kinds(sent) - lossy_kinds(received)
     if not lost:

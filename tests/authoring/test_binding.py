@@ -179,7 +179,8 @@ def test_a_body_without_a_context_is_refused(function):
         of(function, skip_context=True) if function is nothing else of(lambda *, ctx: None, skip_context=True)
 
 
-def unresolved(customer: "Customer", other: int) -> "list[Customer]": ...
+def unresolved(customer: "Customer", other: int) -> "list[Customer]":
+    return [customer]
 
 
 def test_an_annotation_that_cannot_be_resolved_names_the_parameter_and_is_reported_on_use():
@@ -199,7 +200,8 @@ def test_an_annotation_that_cannot_be_resolved_names_the_parameter_and_is_report
             use()
 
 
-def wrong_kind(data: bytes) -> int: ...
+def wrong_kind(data: bytes) -> int:
+    return 0
 
 
 def test_an_annotation_that_json_cannot_fill_is_a_problem():

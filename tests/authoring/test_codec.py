@@ -105,7 +105,7 @@ def test_an_offset_of_odd_seconds_keeps_the_instant():
         ([b"x"], "$[0]"),
         ({"a": {2: 1}}, "$.a"),
         (Order(1, [Money(decimal.Decimal("NaN"))]), "$.prices[0].amount"),
-        ((Point(1, float("inf")),), "$[0][1]"),
+        (([1, float("inf")],), "$[0][1]"),
     ],
 )
 def test_a_refusal_names_the_place_inside_the_value(value, path):
@@ -127,7 +127,7 @@ def test_a_value_that_contains_itself_is_named_where_it_closes():
 
 
 def test_a_model_instance_is_refused_with_advice():
-    with pytest.raises(PayloadError, match="FakeModel.*pass its pk"):
+    with pytest.raises(PayloadError, match=r"FakeModel.*pass its pk"):
         codec.encode({"a": FakeModel()}, where=WHERE)
 
 
@@ -266,10 +266,8 @@ def test_lost_kinds_are_logged_once_per_place(caplog):
     for _ in range(3):
         codec.warn_of_lost_kinds({"a": decimal.Decimal(1)}, {"a": "1"}, where="a place of its own")
 
-    assert [record.getMessage() for record in caplog.records] == [
-        "a place of its own: Decimal arrives as plain JSON, because the annotation does not name it; "
-        "annotate it to get it back as it was"
-    ]
+    (record,) = caplog.records
+    assert record.getMessage().startswith("a place of its own: Decimal arrives as plain JSON")
 
 
 def test_kinds_that_come_back_are_not_logged(caplog):

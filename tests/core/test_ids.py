@@ -88,7 +88,7 @@ def test_names_of_every_script_are_taken(text):
 def test_names_that_a_database_may_not_hold_are_refused(text):
     with pytest.raises(InvalidRunId, match="1 to 255 characters"):
         check_run_id(text)
-    with pytest.raises(InvalidName, match="The queue .*1 to 255 characters"):
+    with pytest.raises(InvalidName, match=r"The queue .*1 to 255 characters"):
         check_name("queue", text)
 
 

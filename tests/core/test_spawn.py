@@ -30,7 +30,12 @@ def test_a_living_thread_is_seen_and_a_join_may_give_up():
 def test_a_queue_hands_over_in_order_across_threads():
     spawn = ThreadSpawn()
     queue = spawn.queue()
-    spawn.thread("sender", lambda: [queue.put(number) for number in range(100)])
+
+    def send() -> None:
+        for number in range(100):
+            queue.put(number)
+
+    spawn.thread("sender", send)
 
     assert [queue.get(5) for _ in range(100)] == list(range(100))
 
