@@ -53,6 +53,10 @@ class Order:
     placed_at: dt.datetime | None = None
     note: str = ""
     seen: int = dataclasses.field(default=0, init=False)
+    total: decimal.Decimal = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.total = sum((each.amount for each in self.prices), decimal.Decimal(0))
 
 
 class Point(NamedTuple):
@@ -82,6 +86,14 @@ class Customer(pydantic.BaseModel):
     name: str
     born: dt.date
     mail: str = pydantic.Field(default="", alias="eMail")
+
+
+class Strict(pydantic.BaseModel, extra="forbid"):
+    net: int
+
+    @pydantic.computed_field
+    def gross(self) -> int:
+        return self.net * 2
 
 
 class NamedText(str):
@@ -116,6 +128,12 @@ def loop() -> Any:
     value: dict[str, Any] = {}
     value["self"] = [value]
     return value
+
+
+def seen_order() -> Order:
+    order = Order(1, [Money(decimal.Decimal("2.50"))])
+    order.seen = 5
+    return order
 
 
 UTC = dt.UTC
@@ -214,6 +232,7 @@ CORPUS: list[Case] = [
     ("literal", "a", Literal["a", "b"], "same"),
     ("dataclass", Money(decimal.Decimal("9.99")), Money, "same"),
     ("nested dataclass", Order(1, [Money(decimal.Decimal(0))], NAIVE), Order, "same"),
+    ("dataclass with a field of its own", seen_order(), Order, "same"),
     ("dataclass or nothing", None, Money | None, "same"),
     ("named tuple", Point(1, 2), Point, "same"),
     ("named tuples in a dict", {"a": [Point(1)]}, dict[str, list[Point]], "same"),
@@ -223,6 +242,7 @@ CORPUS: list[Case] = [
     ("tagged structs", [Circle(1.5), Square(2.0)], list[Circle | Square], "same"),
     ("pydantic model", Customer(name="Ada", born=dt.date(1815, 12, 10), eMail="a@b.c"), Customer, "same"),
     ("pydantic models in a dict", {"a": Customer(name="A", born=dt.date(2000, 1, 1))}, dict[str, Customer], "same"),
+    ("pydantic model with a computed field", Strict(net=1), Strict, "same"),
     ("number or text", [1, "1"], list[int | str], "same"),
     ("subclass of str", NamedText("a"), Any, "same_text"),
     ("subclass of int", NamedNumber(7), Any, "same_text"),

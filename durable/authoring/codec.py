@@ -192,7 +192,7 @@ def _object(value: Any, depth: int, parents: list[int]) -> Any:
     if isinstance(value, list | tuple):
         return _sequence(value, depth, parents)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in dataclasses.fields(value) if field.init]
+        names = [field.name for field in dataclasses.fields(value)]
         return _fields(value, names, names, depth, parents)
     if isinstance(value, msgspec.Struct):
         return _struct(value, depth, parents)
@@ -297,7 +297,7 @@ def _struct(value: msgspec.Struct, depth: int, parents: list[int]) -> Any:
 def _fields(
     value: object, names: tuple[str, ...] | list[str], keys: tuple[str, ...] | list[str], depth: int, parents: list[int]
 ) -> dict[str, Any]:
-    present = {key: getattr(value, name) for name, key in zip(names, keys, strict=True)}
+    present = {key: getattr(value, name, msgspec.UNSET) for name, key in zip(names, keys, strict=True)}
     return _mapping({key: item for key, item in present.items() if item is not msgspec.UNSET}, depth, parents)
 
 

@@ -126,6 +126,16 @@ def test_a_value_that_contains_itself_is_named_where_it_closes():
     assert caught.value.path == "$.a[1]"
 
 
+def test_a_shared_value_is_not_taken_for_one_that_contains_itself():
+    shared = {"a": 1}
+    value: Any = [shared, shared]
+    for _ in range(70):
+        value = [shared, value]
+
+    with pytest.raises(PayloadError, match="nested deeper than 64 levels"):
+        codec.encode(value, where=WHERE)
+
+
 def test_a_model_instance_is_refused_with_advice():
     with pytest.raises(PayloadError, match=r"FakeModel.*pass its pk"):
         codec.encode({"a": FakeModel()}, where=WHERE)

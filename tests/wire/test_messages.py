@@ -169,7 +169,7 @@ def test_null_stands_for_an_absent_optional_value():
 def test_payloads_pass_unchanged(value):
     task = m.RemoteTask(run_id="r", seq=0, name="n", step_id="r:0", group="g", input=value, attempt=1)
 
-    assert repr(decode(encode(task), m.RemoteTask)) == repr(task)
+    assert repr(decode(encode(task).encode(), m.RemoteTask)) == repr(task)
 
 
 @pytest.mark.parametrize(
