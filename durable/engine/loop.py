@@ -1,0 +1,306 @@
+"""The loop of a worker: look, claim, hand over, and mind what is overdue."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from durable.conf import Config
+from durable.core.durations import to_us
+from durable.core.failure import Failure
+from durable.core.states import RunStatus
+from durable.engine.bodies import BodyPool
+from durable.engine.dbclock import DatabaseClock
+from durable.engine.leases import Holdings
+from durable.engine.ports import Ports
+from durable.engine.steppool import StepPool
+from durable.store.errors import StoreTrouble
+from durable.store.records import ClaimedRun, HeldMessage, Interest, Look, Recovered
+from durable.store.signals import WAKE
+
+MOST_RUNS_IN_HAND = 64
+EAGER_S = 0.100
+EAGER_WAIT_S = 0.010
+TROUBLE_WAIT_S = 1.0
+TROUBLE_REPORT_S = 60.0
+CANCEL = "cancel"
+TASK = "task"
+logger = logging.getLogger("durable.engine")
+
+
+@dataclass(slots=True, kw_only=True)
+class Pulse:
+    """What the loop knows about what there is to do."""
+
+    runs_hot: bool = True
+    messages_hot: bool = True
+    eager_until: float = 0.0
+    quiet_s: float = 0.0
+    next_at_us: int | None = None
+    looked_at: float = float("-inf")
+
+
+class Loop:
+    """Finds work for one instance.
+
+    Args:
+        owner: This instance.
+        config: The settings.
+        ports: Store, clock and threads.
+        interest: What this instance can take.
+        bodies: Executes runs; ``None`` in a process that drives none.
+        steps: Executes steps; ``None`` in a process that serves none.
+        holdings: What is held.
+        dbclock: The database's clock.
+        recovered: Told of runs that ended by recovery or a time limit.
+        cancel: Cancels a run by id.
+        timers: Whether to mind what is overdue.
+        idle: Tells that nothing is being executed; when it is given, the loop ends as soon as nothing is left to do.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        config: Config,
+        ports: Ports,
+        interest: Interest,
+        holdings: Holdings,
+        dbclock: DatabaseClock,
+        *,
+        bodies: BodyPool | None,
+        steps: StepPool | None,
+        recovered: Callable[[Recovered], None],
+        cancel: Callable[[str], None],
+        timers: bool = True,
+        idle: Callable[[], bool] | None = None,
+    ) -> None:
+        self._owner = owner
+        self._config = config
+        self._ports = ports
+        self._interest = interest
+        self._holdings = holdings
+        self._dbclock = dbclock
+        self._bodies = bodies
+        self._steps = steps
+        self._recovered = recovered
+        self._cancel = cancel
+        self._timers = timers
+        self._idle = idle
+        self._lease_us = to_us(config.lease)
+        self._pulse = Pulse()
+        self._wake = ports.spawn.event()
+        self._closing = False
+        self._adopt_at: float | None = None
+        self._reported_at = float("-inf")
+        self.last_look: Look | None = None
+
+    def poke(self, *, runs: bool = False, messages: bool = False, wake_at_us: int | None = None) -> None:
+        """Tell the loop that there is work, or will be at an instant."""
+        pulse = self._pulse
+        pulse.runs_hot = pulse.runs_hot or runs
+        pulse.messages_hot = pulse.messages_hot or messages
+        if wake_at_us is not None and (pulse.next_at_us is None or wake_at_us < pulse.next_at_us):
+            pulse.next_at_us = wake_at_us
+            self._wake.set()
+        if runs or messages:
+            self._wake.set()
+
+    def freed(self) -> None:
+        """Tell the loop that a place became free."""
+        if self._pulse.runs_hot or self._pulse.messages_hot:
+            self._wake.set()
+
+    def hinted(self) -> None:
+        """Tell the loop that another process did something: look now, and often for a short while."""
+        self._pulse.eager_until = self._ports.clock.monotonic() + EAGER_S
+        self._wake.set()
+
+    def close(self) -> None:
+        """Claim nothing more."""
+        self._closing = True
+        self._wake.set()
+
+    def run(self) -> None:
+        """Work until ``close``."""
+        while not self._closing:
+            try:
+                wait_s = self.turn()
+            except StoreTrouble:
+                self._report_trouble()
+                wait_s = TROUBLE_WAIT_S * (0.75 + self._ports.ids.random() / 2)
+            if wait_s > 0 and not self._closing:
+                self._wake.wait(wait_s)
+            self._wake.clear()
+
+    def _report_trouble(self) -> None:
+        now = self._ports.clock.monotonic()
+        if now - self._reported_at >= TROUBLE_REPORT_S:
+            self._reported_at = now
+            logger.warning("The database does not answer; it is asked again every second")
+
+    def turn(self) -> float:
+        """Do one round; return how many seconds to wait before the next."""
+        if self._adopt_at is not None and self._ports.clock.monotonic() >= self._adopt_at:
+            self._adopt()
+        pulse = self._pulse
+        if not pulse.runs_hot and not pulse.messages_hot:
+            self._look()
+        elif self._timers and self._seconds_since_look() > self._config.timer_poll.total_seconds():
+            self._look()
+        busy = self._claim_runs() + self._take_messages()
+        held_at_us = self._bodies.wake_due() if self._bodies is not None else None
+        if busy == 0 and self._is_done():
+            self._closing = True
+            return 0.0
+        return self._wait_s(busy > 0, held_at_us)
+
+    def _is_done(self) -> bool:
+        if self._idle is None or not self._idle():
+            return False
+        self._look()
+        look = self.last_look
+        return look is not None and not (look.runs_due or look.messages_ready or look.overdue) and self._idle()
+
+    def _seconds_since_look(self) -> float:
+        return self._ports.clock.monotonic() - self._pulse.looked_at
+
+    def _look(self) -> None:
+        asked_at = self._ports.clock.monotonic()
+        look = self._ports.store.look(self._interest)
+        self._dbclock.learn(look.now_us, asked_at)
+        pulse = self._pulse
+        pulse.looked_at = asked_at
+        pulse.runs_hot = look.runs_due and self._bodies is not None
+        pulse.messages_hot = look.messages_ready
+        pulse.next_at_us = look.next_at_us
+        self.last_look = look
+        if look.overdue and self._timers:
+            self._mind_overdue()
+
+    def _claim_runs(self) -> int:
+        if self._bodies is None or not self._pulse.runs_hot:
+            return 0
+        room = min(self._bodies.room(), MOST_RUNS_IN_HAND)
+        if room == 0 or self._closing:
+            return 0
+        self._pulse.runs_hot = False
+        asked_at = self._ports.clock.monotonic()
+        with self._adopting_after_doubt():
+            claims = self._ports.store.claim_runs(self._owner, self._interest, lease_us=self._lease_us, limit=room)
+        if len(claims) == room:
+            self._pulse.runs_hot = True
+        self._hand_over_runs(claims, asked_at)
+        return len(claims)
+
+    def _hand_over_runs(self, claims: list[ClaimedRun], asked_at: float) -> None:
+        assert self._bodies is not None
+        if claims:
+            self._dbclock.learn(claims[0].claimed_at_us, asked_at)
+        taken = self._holdings.take([claim.lease for claim in claims], asked_at)
+        fresh = [claim for claim in claims if claim.lease.run_pk in taken]
+        cold = [claim for claim in fresh if claim.input is None and not self._bodies.is_parked(claim.lease.run_pk)]
+        prefetched = self._bodies.prefetch(cold) if cold else {}
+        for claim in fresh:
+            self._bodies.submit(claim, prefetched.get(claim.lease.run_pk))
+
+    @contextmanager
+    def _adopting_after_doubt(self) -> Iterator[None]:
+        """See to it that what a claim granted whose answer is lost is adopted, as soon as nobody renews it."""
+        try:
+            yield
+        except StoreTrouble:
+            self._adopt_at = self._ports.clock.monotonic() + self._lease_us / 2_500_000
+            raise
+
+    def _adopt(self) -> None:
+        asked_at = self._ports.clock.monotonic()
+        store = self._ports.store
+        if self._bodies is not None:
+            known = [lease.run_pk for lease in self._holdings.leases()]
+            self._hand_over_runs(store.adopt_runs(self._owner, known, lease_us=self._lease_us), asked_at)
+        held = self._holdings.messages()
+        self._hand_over_messages(store.adopt_messages(self._owner, held, lease_us=self._lease_us), asked_at)
+        self._adopt_at = None
+
+    def _take_messages(self) -> int:
+        if not self._pulse.messages_hot or not self._interest.queues or self._closing:
+            return 0
+        room = self._steps.room() if self._steps is not None else 0
+        queues = self._interest.queues if room else self._interest.queues[:1] if self._interest.drive else ()
+        limit = room or (MOST_RUNS_IN_HAND if queues else 0)
+        if limit == 0:
+            return 0
+        self._pulse.messages_hot = False
+        asked_at = self._ports.clock.monotonic()
+        with self._adopting_after_doubt():
+            messages = self._ports.store.take_messages(
+                self._owner, queues, namespace=self._interest.namespace, lease_us=self._lease_us, limit=limit
+            )
+        if len(messages) == limit:
+            self._pulse.messages_hot = True
+        self._hand_over_messages(messages, asked_at)
+        return len(messages)
+
+    def _hand_over_messages(self, messages: list[HeldMessage], asked_at: float) -> None:
+        taken = self._holdings.take_messages([message.id for message in messages], asked_at)
+        wakes: list[tuple[int, str]] = []
+        for message in messages:
+            if message.id not in taken:
+                continue
+            if message.kind == TASK and self._steps is not None:
+                self._steps.submit(message)
+            elif message.kind == WAKE:
+                wakes.append((message.id, message.body))
+            elif message.kind == CANCEL:
+                self._serve_cancel(message)
+        if wakes:
+            self._serve_wakes(wakes)
+
+    def _serve_wakes(self, wakes: list[tuple[int, str]]) -> None:
+        woken = self._ports.store.serve_wakes(self._owner, wakes)
+        for message_id, _ in wakes:
+            self._holdings.drop_message(message_id)
+        self._pulse.runs_hot = self._pulse.runs_hot or bool(woken)
+
+    def _serve_cancel(self, message: HeldMessage) -> None:
+        self._cancel(message.body)
+        self._ports.store.delete_messages(self._owner, [message.id])
+        self._holdings.drop_message(message.id)
+
+    def _mind_overdue(self) -> None:
+        """Recover what dead instances held, and end runs whose time limit has passed."""
+        store, batch = self._ports.store, self._config.timer_batch_size
+        dead = Failure(
+            kind="RunDead", code="recovery_gave_up", message="its process died too often while it was executed"
+        )
+        expired = Failure(kind="ExecutionTimeout", code="execution_timeout", message="its execution time limit passed")
+        changed = store.recover_runs(
+            max_attempts=self._config.max_recovery_attempts, limit=batch, error=dead.to_json()
+        )
+        changed += store.expire_runs(limit=batch, error=expired.to_json())
+        released = store.release_expired_holds(limit=batch)
+        for run in changed:
+            logger.warning("A run was recovered", extra={"run_id": run.run_id, "status": run.status.value})
+            self._recovered(run)
+        pending = any(run.status is RunStatus.PENDING for run in changed)
+        self._pulse.runs_hot = self._pulse.runs_hot or (pending and self._bodies is not None)
+        self._pulse.messages_hot = self._pulse.messages_hot or released > 0
+
+    def _wait_s(self, busy: bool, held_at_us: int | None) -> float:
+        pulse = self._pulse
+        fast_s, slow_s = (each.total_seconds() for each in self._config.poll)
+        if pulse.runs_hot and self._bodies is not None and self._bodies.room():
+            return 0.0
+        if pulse.messages_hot and self._steps is not None and self._steps.room():
+            return 0.0
+        if self._ports.clock.monotonic() < pulse.eager_until:
+            pulse.quiet_s = 0.0
+            return EAGER_WAIT_S
+        pulse.quiet_s = fast_s if busy else min(max(2 * pulse.quiet_s, fast_s), slow_s)
+        instants = [at for at in (pulse.next_at_us, held_at_us) if at is not None]
+        if not instants:
+            return pulse.quiet_s
+        until_s = max(0.0, (min(instants) - self._dbclock.now_us()) / 1_000_000)
+        return min(pulse.quiet_s, until_s + 0.001)

@@ -1,0 +1,165 @@
+"""Bodies: a workflow function that runs until it asks for something, and goes on when it is answered."""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from greenlet import getcurrent, greenlet
+
+from durable.core.errors import BodyDiscarded, OperationRefused
+from durable.replay.operations import Answer, Operation
+
+UNWIND_LIMIT = 1000
+"""How many operations a body that swallows its discarding may still try before it is left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The body came to its end."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The body ended with an exception."""
+
+    error: BaseException
+
+
+Event = Operation | Returned | Raised
+"""What a body does next."""
+
+
+class Body(Protocol):
+    """A body that is driven."""
+
+    def resume(self, answer: Answer | None) -> Event:
+        """Let the body run until its next operation or its end; the first answer is ``None``."""
+
+    def discard(self) -> bool:
+        """Unwind the body; return whether it behaved (a bare ``except:`` around an operation does not)."""
+
+
+class GreenletBody:
+    """A sync body on a greenlet of the thread that resumes it first, and of that thread only."""
+
+    def __init__(self, run: Callable[[], Any]) -> None:
+        self._run = run
+        self._greenlet: greenlet | None = None
+        self.closed = False
+
+    def resume(self, answer: Answer | None) -> Event:
+        """Switch into the body."""
+        if self._greenlet is None:
+            self._greenlet = greenlet(self._run_to_end)
+            self._greenlet.gr_context = contextvars.Context()
+            event: Event = self._greenlet.switch()
+        else:
+            event = self._greenlet.switch(answer)
+        return event
+
+    def _run_to_end(self) -> Event:
+        try:
+            return Returned(self._run())
+        except BodyDiscarded:
+            raise
+        except BaseException as error:  # noqa: BLE001  # whatever a body raises is the run's failure
+            return Raised(error)
+
+    def ask(self, operation: Operation, label: str) -> Answer:
+        """Called inside the body: hand an operation to the shell and wait for its answer."""
+        if self.closed:
+            raise BodyDiscarded
+        if getcurrent() is not self._greenlet:
+            raise OperationRefused(
+                label, "it was called outside the body's own thread of execution", "call it from the workflow function itself"
+            )
+        parent = self._greenlet.parent
+        answer: Answer = parent.switch(operation)
+        return answer
+
+    def discard(self) -> bool:
+        """Throw the body away; it must be called in the body's thread."""
+        self.closed = True
+        body = self._greenlet
+        if body is None or body.dead:
+            return True
+        body.parent = getcurrent()
+        try:
+            body.throw(BodyDiscarded)
+        except BodyDiscarded:
+            return True
+        return False
+
+
+class CoroutineBody:
+    """An ``async def`` body, driven by ``send``; it may move between threads."""
+
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        self._start = start
+        self._coroutine: Coroutine[Any, Any, Any] | None = None
+        self._context = contextvars.Context()
+        self.closed = False
+
+    def resume(self, answer: Answer | None) -> Event:
+        """Send the answer into the coroutine."""
+        try:
+            asked = self._context.run(self._send, answer)
+        except StopIteration as end:
+            return Returned(end.value)
+        except BodyDiscarded:
+            raise
+        except BaseException as error:  # noqa: BLE001  # whatever a body raises is the run's failure
+            return Raised(error)
+        if isinstance(asked, Operation):
+            return asked
+        return Raised(self._foreign(asked))
+
+    def _send(self, answer: Answer | None) -> Any:
+        if self._coroutine is None:
+            self._coroutine = self._start()
+        return self._coroutine.send(answer)
+
+    def _foreign(self, awaited: object) -> OperationRefused:
+        if inspect.iscoroutine(self._coroutine):
+            self._coroutine.close()
+        return OperationRefused(
+            f"await {type(awaited).__name__}", "a workflow body can only await its context's operations", "put it into a step"
+        )
+
+    def ask_later(self, operation: Operation) -> _Asking:
+        """Return what the body awaits to hand an operation to the shell."""
+        return _Asking(self, operation)
+
+    def discard(self) -> bool:
+        """Throw the body away."""
+        self.closed = True
+        if self._coroutine is None:
+            return True
+        for _ in range(UNWIND_LIMIT):
+            try:
+                self._context.run(self._coroutine.throw, BodyDiscarded)
+            except BodyDiscarded:
+                return True
+            except (StopIteration, RuntimeError):
+                return False
+            except BaseException:  # noqa: BLE001  # the body turned its discarding into an error of its own
+                return False
+        return False
+
+
+class _Asking:
+    def __init__(self, body: CoroutineBody, operation: Operation) -> None:
+        self._body = body
+        self._operation = operation
+
+    def __await__(self) -> Any:
+        if self._body.closed:
+            raise BodyDiscarded
+        answer: Answer = yield self._operation
+        return answer

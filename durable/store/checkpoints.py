@@ -1,0 +1,86 @@
+"""The texts that write checkpoints; each leaves a settled one as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durable.store.dialects import RowSource
+from durable.store.records import CheckpointWrite
+
+COLUMNS = (
+    "seq, name, kind, status, input, output, error, attempts, policy, worker_group, events, wake_at_us, "
+    "parallel_group, enqueued_at_us, started_at_us, finished_at_us"
+)
+FENCE = """lease_owner = :owner AND lease_epoch = :epoch::bigint AND status = 'running'
+    AND lease_expires_at_us > {clock}"""
+CHECKPOINTS = RowSource(
+    name="checkpoints",
+    columns={
+        "seq": "bigint",
+        "name": "text",
+        "kind": "text",
+        "status": "text",
+        "input": "text",
+        "output": "text",
+        "error": "text",
+        "attempts": "bigint",
+        "policy": "text",
+        "worker_group": "text",
+        "events": "text",
+        "wake_at_us": "bigint",
+        "parallel_group": "bigint",
+        "enqueued_at_us": "bigint",
+        "started_at_us": "bigint",
+        "finished_at_us": "bigint",
+    },
+)
+UNLESS_SETTLED = """
+    ON CONFLICT (run_pk, seq) DO UPDATE SET
+        status = excluded.status, output = excluded.output, error = excluded.error, attempts = excluded.attempts,
+        policy = COALESCE(excluded.policy, c.policy),
+        worker_group = COALESCE(excluded.worker_group, c.worker_group), events = excluded.events,
+        wake_at_us = excluded.wake_at_us, enqueued_at_us = excluded.enqueued_at_us,
+        started_at_us = COALESCE(c.started_at_us, excluded.started_at_us),
+        finished_at_us = excluded.finished_at_us
+    WHERE c.status IN ('pending', 'running')
+    RETURNING seq
+"""
+INSERT_ONE = f"""
+    INSERT INTO durable_step_checkpoints AS c (run_pk, {COLUMNS})
+    SELECT r.id, :seq::int, :name, :kind, :status, :input, :output, :error, :attempts::int, :policy, :worker_group,
+        :events, :wake_at_us::bigint, :parallel_group::int, :enqueued_at_us::bigint, :started_at_us::bigint,
+        :finished_at_us::bigint
+    FROM durable_workflow_runs r WHERE r.id = :pk::bigint AND {FENCE}
+    {{lock}}
+"""
+INSERT_MANY = f"""
+    INSERT INTO durable_step_checkpoints AS c (run_pk, {COLUMNS})
+    SELECT :pk::bigint, {COLUMNS} FROM {{checkpoints}} WHERE {{guarded}}
+"""
+
+
+def checkpoint_row(write: CheckpointWrite) -> tuple[Any, ...]:
+    """Return the values of a checkpoint in the order of ``COLUMNS``."""
+    return (
+        write.seq,
+        write.name,
+        write.kind.value,
+        write.status.value,
+        write.input,
+        write.output,
+        write.error,
+        write.attempts,
+        write.policy,
+        write.worker_group,
+        write.events,
+        write.wake_at_us,
+        write.parallel_group,
+        write.enqueued_at_us,
+        write.started_at_us,
+        write.finished_at_us,
+    )
+
+
+def checkpoint_params(write: CheckpointWrite) -> dict[str, Any]:
+    """Return the values of a checkpoint by name."""
+    return dict(zip(CHECKPOINTS.columns, checkpoint_row(write), strict=True))

@@ -1,0 +1,260 @@
+"""The seam over Django's connections.
+
+Statements go to the driver beneath Django's wrapper: on PostgreSQL a plain ``psycopg.Cursor`` with prepared statements (Django's own
+cursor costs more than half of the speed), on SQLite the ``sqlite3`` connection. Connections, settings, ``atomic()`` and ``on_commit`` stay
+Django's. Prepared statements are off where the project says that a pooler stands in front (``DISABLE_SERVER_SIDE_CURSORS``).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError, InterfaceError, connections, transaction
+
+from durable.core.errors import ConfigurationError
+from durable.store.dialects import Dialect, PostgresqlDialect, SqliteDialect
+from durable.store.errors import ConnectionTrouble, TransientTrouble
+from durable.store.seam import Counters, Row, Session, Statement
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+SQLITE_BUSY_TIMEOUT_MS = 20_000
+SQLITE_TRANSIENT = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")
+TRANSIENT_STATES = ("40001", "40P01", "55P03", "57014", "53100", "53200", "0A000")
+IDLE = 0
+"""libpq's ``PQTRANS_IDLE``: no transaction is open."""
+CONNECTION_CLASSES = ("08", "57P", "53300")
+
+
+class DjangoSession:
+    """What both databases share: counters, hooks and the state of the caller's transaction."""
+
+    dialect: Dialect
+
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
+        self.counters = Counters()
+
+    @property
+    def connection(self) -> BaseDatabaseWrapper:
+        """The calling thread's wrapper."""
+        return connections[self.alias]
+
+    def in_transaction(self) -> bool:
+        """Tell whether ``atomic()`` is open on this alias in this thread."""
+        return self.connection.in_atomic_block
+
+    def after_commit(self, action: Callable[[], None]) -> None:
+        """Hang the action on the caller's commit; one that raises harms no other."""
+        transaction.on_commit(action, using=self.alias, robust=True)
+
+    def atomic(self) -> AbstractContextManager[None]:
+        """Open the ORM's own outermost transaction, for user code that writes beside a checkpoint."""
+        return self._atomic()
+
+    @contextmanager
+    def _atomic(self) -> Iterator[None]:
+        committing = False
+        try:
+            with transaction.atomic(using=self.alias, durable=True):
+                yield
+                committing = True
+        except (DatabaseError, InterfaceError) as trouble:
+            if not committing:
+                raise
+            self.close()
+            raise ConnectionTrouble(str(trouble)) from trouble
+
+    def prepare_for_work(self) -> None:
+        """Nothing is needed by default."""
+
+    def close(self) -> None:
+        """Close the calling thread's connection."""
+        if not self.in_transaction():
+            self.connection.close()
+
+    def _count(self, statement: Statement, *, alone: bool) -> None:
+        self.counters.statements += 1
+        if alone and statement.writes:
+            self.counters.commits += 1
+
+
+class PostgresqlSession(DjangoSession):
+    """PostgreSQL through psycopg 3."""
+
+    dialect = PostgresqlDialect()
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(alias)
+        try:
+            import psycopg
+        except ImportError as missing:
+            raise ConfigurationError("PostgreSQL needs psycopg 3: install django-durable-workflows[postgres]") from missing
+        self._psycopg = psycopg
+
+    def execute(self, statement: Statement, params: Mapping[str, Any]) -> Sequence[Row]:
+        """Run one statement, prepared after its first use on a connection."""
+        raw = self._raw()
+        self._count(statement, alone=raw.autocommit and raw.info.transaction_status == IDLE)
+        return self._run(raw, statement.rendered(self.dialect), params)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Open ``READ COMMITTED`` whatever the project's default: each statement must see what is committed now."""
+        return self._transaction()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        raw = self._raw()
+        if raw.info.transaction_status != IDLE:
+            yield
+            return
+        self._run(raw, "BEGIN ISOLATION LEVEL READ COMMITTED", None)
+        try:
+            yield
+        except BaseException:
+            if not raw.closed:
+                self._run(raw, "ROLLBACK", None)
+            raise
+        self.counters.commits += 1
+        self._run(raw, "COMMIT", None)
+
+    def _raw(self) -> Any:
+        wrapper = self.connection
+        if wrapper.connection is not None and wrapper.connection.closed:
+            self.close()
+        try:
+            wrapper.ensure_connection()
+        except Exception as trouble:
+            raise ConnectionTrouble(str(trouble)) from trouble
+        return wrapper.connection
+
+    def _run(self, raw: Any, text: str, params: Mapping[str, Any] | None) -> Sequence[Row]:
+        pooled = self.connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS", False)
+        before = raw.prepare_threshold
+        try:
+            raw.prepare_threshold = None if pooled else 0
+            cursor = self._psycopg.Cursor(raw)
+            cursor.execute(text, params)
+            return cursor.fetchall() if cursor.description else ()
+        except self._psycopg.Error as trouble:
+            self._translate(raw, trouble)
+            raise
+        finally:
+            if not raw.closed:
+                raw.prepare_threshold = before
+
+    def _translate(self, raw: Any, trouble: Any) -> None:
+        state = trouble.sqlstate or ""
+        if self.in_transaction():
+            self.connection.needs_rollback = True
+        if raw.closed or raw.broken or state.startswith(CONNECTION_CLASSES):
+            self.close()
+            raise ConnectionTrouble(str(trouble)) from trouble
+        if state in TRANSIENT_STATES:
+            raise TransientTrouble(str(trouble)) from trouble
+
+
+class SqliteSession(DjangoSession):
+    """SQLite; writers of one process queue for a lock of their own before they meet those of other processes."""
+
+    dialect = SqliteDialect()
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(alias)
+        self._writing = threading.RLock()
+        self._working = False
+        self._prepared = threading.local()
+
+    def execute(self, statement: Statement, params: Mapping[str, Any]) -> Sequence[Row]:
+        """Run one statement on the ``sqlite3`` connection."""
+        raw = self._raw()
+        alone = not raw.in_transaction
+        self._count(statement, alone=alone)
+        with self._writing if alone and statement.writes else nullcontext():
+            return self._run(raw, statement.rendered(self.dialect), params)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Open with ``BEGIN IMMEDIATE``: a deferred transaction that upgrades fails at once under WAL."""
+        return self._transaction()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        raw = self._raw()
+        if raw.in_transaction:
+            yield
+            return
+        with self._writing:
+            self._run(raw, "BEGIN IMMEDIATE", {})
+            try:
+                yield
+            except BaseException:
+                self._run(raw, "ROLLBACK", {})
+                raise
+            self.counters.commits += 1
+            try:
+                self._run(raw, "COMMIT", {})
+            except TransientTrouble:
+                self._run(raw, "ROLLBACK", {})
+                raise
+
+    @contextmanager
+    def _atomic(self) -> Iterator[None]:
+        wrapper = self.connection
+        mode = wrapper.transaction_mode
+        wrapper.transaction_mode = "IMMEDIATE"
+        try:
+            with self._writing, super()._atomic():
+                yield
+        finally:
+            wrapper.transaction_mode = mode
+
+    def prepare_for_work(self) -> None:
+        """From now on give each connection what a worker needs: WAL, commits that survive ``kill -9``, patience."""
+        self._working = True
+
+    def _raw(self) -> sqlite3.Connection:
+        wrapper = self.connection
+        try:
+            wrapper.ensure_connection()
+        except Exception as trouble:
+            raise ConnectionTrouble(str(trouble)) from trouble
+        raw: sqlite3.Connection = wrapper.connection
+        if self._working and getattr(self._prepared, "raw", None) is not raw:
+            self._prepare(raw)
+        return raw
+
+    def _prepare(self, raw: sqlite3.Connection) -> None:
+        self._run(raw, f"PRAGMA busy_timeout = {SQLITE_BUSY_TIMEOUT_MS}", {})
+        with suppress(TransientTrouble):
+            self._run(raw, "PRAGMA journal_mode = WAL", {})
+        self._run(raw, "PRAGMA synchronous = NORMAL", {})
+        self._prepared.raw = raw
+
+    def _run(self, raw: sqlite3.Connection, text: str, params: Mapping[str, Any]) -> Sequence[Row]:
+        try:
+            return raw.execute(text, params).fetchall()
+        except sqlite3.Error as trouble:
+            if self.in_transaction():
+                self.connection.needs_rollback = True
+            if getattr(trouble, "sqlite_errorname", "").startswith(SQLITE_TRANSIENT):
+                raise TransientTrouble(str(trouble)) from trouble
+            raise
+
+
+def open_session(alias: str) -> Session:
+    """Return the session for an alias.
+
+    Raises:
+        ConfigurationError: The alias is unknown or its database is not supported.
+    """
+    vendor = connections[alias].vendor
+    if vendor == "postgresql":
+        return PostgresqlSession(alias)
+    if vendor == "sqlite":
+        return SqliteSession(alias)
+    raise ConfigurationError(f"durable has no store for the database vendor {vendor!r} of the alias {alias!r}")

@@ -1,0 +1,1 @@
+"""Transports carry messages between instances. They do not know each other."""
