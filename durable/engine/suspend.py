@@ -87,11 +87,14 @@ class StepWait:
         overdue: list[tuple[StepCall, Failure]] = []
         deadlines: list[int] = []
         hold = False
+        prepared = {command.seq for command in turn.commands}
         for call in operation.calls:
             record = turn.history.at(call.at.seq)
             if record is not None and record.settled:
                 continue
-            if record is None or self._is_due_again(record, now_us):
+            if call.at.seq in prepared:
+                window_us, since_us = first_window_us(call), now_us
+            elif record is None or self._is_due_again(record, now_us):
                 commands.append(call_command(call, attempt=record.attempts if record else 1))
                 window_us, since_us = first_window_us(call), now_us
             elif record.enqueued_at_us is None:
