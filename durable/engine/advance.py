@@ -173,9 +173,7 @@ class Advancer:
     def refresh(self, turn: Turn, operation: Operation, now_us: int) -> None:
         """Read what was recorded from the first position that the body waits for."""
         first = min(position.seq for position in positions_of(operation))
-        stored = self.writer.while_held(
-            turn, lambda: self.writer.store.read_history_from(turn.lease.run_pk, first)
-        )
+        stored = self.writer.while_held(turn, lambda: self.writer.store.read_history_from(turn.lease.run_pk, first))
         turn.history.add(stored)
         turn.now_us = now_us
 
@@ -254,9 +252,7 @@ class Advancer:
             else:
                 return Decision(status="completed", commands=tuple(turn.commands), output=output)
         assert isinstance(event, Raised)
-        return Decision(
-            status="failed", commands=tuple(turn.commands), failure=Failure.from_exception(event.error)
-        )
+        return Decision(status="failed", commands=tuple(turn.commands), failure=Failure.from_exception(event.error))
 
     def _stay(self, turn: Turn, unreadable: StoredValueUnreadable) -> Finish:
         logger.error("A stored value does not fit the code", extra={"run_id": turn.lease.run_id})

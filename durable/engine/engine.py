@@ -100,4 +100,3 @@ def forget_engines() -> None:
 
 
 os.register_at_fork(after_in_child=forget_engines)
-

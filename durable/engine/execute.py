@@ -77,5 +77,3 @@ def lost_result(task: RemoteTask, takes: int) -> AttemptResult:
         attempts=task.attempt,
     )
     return AttemptResult(run_id=task.run_id, seq=task.seq, attempt=task.attempt, failure=failure)
-
-

@@ -16,8 +16,8 @@ from durable.core.errors import (
     RunDead,
     RunFailed,
     RunNotCompleted,
-    WorkflowNotRegistered,
     VersionNotRegistered,
+    WorkflowNotRegistered,
 )
 from durable.core.failure import Failure
 from durable.core.states import TERMINAL, RunStatus
@@ -109,7 +109,9 @@ class RunHandle(Run[Any]):
     def cancel(self, *, compensate: bool = False) -> None:
         """End the run as cancelled."""
         if compensate:
-            raise OperationRefused("cancel(compensate=True)", "compensations are not supported yet", "Cancel without them.")
+            raise OperationRefused(
+                "cancel(compensate=True)", "compensations are not supported yet", "Cancel without them."
+            )
         cancel_run(self._engine, self._run_id)
 
     def retry(self) -> None:

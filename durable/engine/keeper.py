@@ -63,9 +63,7 @@ class SlowSteps:
             started_at_us=self._dbclock.now_us(),
         )
         key = id(checkpoint)
-        self._running[key] = RunningStep(
-            lease=turn.lease, checkpoint=checkpoint, since=self._ports.clock.monotonic()
-        )
+        self._running[key] = RunningStep(lease=turn.lease, checkpoint=checkpoint, since=self._ports.clock.monotonic())
         try:
             yield
         finally:

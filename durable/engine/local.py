@@ -81,9 +81,7 @@ class LocalWork:
 
     def _retry_later(self, command: RecordCommand, delay_us: int) -> Suspension:
         retry_at_us = self.writer.dbclock.now_us() + delay_us
-        pending = replace(
-            command, status=CheckpointStatus.PENDING, retry_at_us=retry_at_us, finished_at_us=None
-        )
+        pending = replace(command, status=CheckpointStatus.PENDING, retry_at_us=retry_at_us, finished_at_us=None)
         return retry_suspension(command, retry_at_us, pending)
 
     @staticmethod

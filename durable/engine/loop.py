@@ -145,9 +145,9 @@ class Loop:
         if self._adopt_at is not None and self._ports.clock.monotonic() >= self._adopt_at:
             self._adopt()
         pulse = self._pulse
-        if not pulse.runs_hot and not pulse.messages_hot:
-            self._look()
-        elif self._timers and self._seconds_since_look() > self._config.timer_poll.total_seconds():
+        if (not pulse.runs_hot and not pulse.messages_hot) or (
+            self._timers and self._seconds_since_look() > self._config.timer_poll.total_seconds()
+        ):
             self._look()
         busy = self._claim_runs() + self._take_messages()
         held_at_us = self._bodies.wake_due() if self._bodies is not None else None
@@ -276,9 +276,7 @@ class Loop:
             kind="RunDead", code="recovery_gave_up", message="its process died too often while it was executed"
         )
         expired = Failure(kind="ExecutionTimeout", code="execution_timeout", message="its execution time limit passed")
-        changed = store.recover_runs(
-            max_attempts=self._config.max_recovery_attempts, limit=batch, error=dead.to_json()
-        )
+        changed = store.recover_runs(max_attempts=self._config.max_recovery_attempts, limit=batch, error=dead.to_json())
         changed += store.expire_runs(limit=batch, error=expired.to_json())
         released = store.release_expired_holds(limit=batch)
         for run in changed:

@@ -209,9 +209,7 @@ class StepPool:
         message_id = job.message.id
         delay_us = self._handback_us.get(job.task.name, FIRST_HANDBACK_US)
         self._handback_us[job.task.name] = min(2 * delay_us, LONGEST_HANDBACK_US)
-        self._until(
-            lambda: self._ports.store.give_back_messages(self._settler.owner, [message_id], delay_us=delay_us)
-        )
+        self._until(lambda: self._ports.store.give_back_messages(self._settler.owner, [message_id], delay_us=delay_us))
 
     def close(self) -> None:
         """Take nothing more."""

@@ -35,7 +35,9 @@ class Suspension:
     overdue: tuple[tuple[StepCall, Failure], ...] = ()
 
 
-def retry_suspension(at: Position | RecordCommand, retry_at_us: int, command: RecordCommand | None = None) -> Suspension:
+def retry_suspension(
+    at: Position | RecordCommand, retry_at_us: int, command: RecordCommand | None = None
+) -> Suspension:
     """Wait for the next attempt of a local step."""
     return Suspension(
         commands=() if command is None else (command,), wake_at_us=retry_at_us, waiting_on=f"retry of {at.name}"

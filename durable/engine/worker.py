@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from durable.core.durations import to_us
-from durable.core.errors import DurableError, RunNotFound, StepNotRegistered, WrongState
+from durable.core.errors import RunNotFound, StepNotRegistered, WrongState
 from durable.core.failure import Failure
 from durable.core.spawn import Thread
+from durable.core.states import RunStatus
 from durable.engine.advance import Advancer
 from durable.engine.apply import Applier
 from durable.engine.beats import Beats
@@ -31,7 +31,6 @@ from durable.engine.writing import Writer
 from durable.replay.decision import Decision
 from durable.store.errors import StoreTrouble
 from durable.store.records import ClaimedRun, Recovered, Settled, TurnEnd
-from durable.core.states import RunStatus
 
 HINT_WAIT_S = 1.0
 DRAIN_LOOK_S = 0.02
@@ -226,7 +225,9 @@ class Worker:
 
     def _suspended(self, decision: Decision | None) -> None:
         wake_at_us = None if decision is None else decision.wake_at_us
-        staged = decision is not None and any(command.__class__.__name__ == "CallCommand" for command in decision.commands)
+        staged = decision is not None and any(
+            command.__class__.__name__ == "CallCommand" for command in decision.commands
+        )
         self.loop.poke(messages=staged, wake_at_us=wake_at_us)
         if staged:
             self.engine.changed()
@@ -312,5 +313,3 @@ class Worker:
     def _is_idle(self) -> bool:
         bodies_idle = self.bodies is None or self.bodies.is_idle()
         return bodies_idle and (self.steps is None or self.steps.is_idle())
-
-

@@ -46,7 +46,13 @@ class WorkflowRun(models.Model):
     output = models.TextField(_("output"), null=True)
     error = models.TextField(_("error"), null=True)
     parent = models.ForeignKey(
-        "self", models.DO_NOTHING, null=True, db_column="parent_pk", db_constraint=False, db_index=False, related_name="+"
+        "self",
+        models.DO_NOTHING,
+        null=True,
+        db_column="parent_pk",
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
     )
     parent_seq = models.IntegerField(null=True)
     generation = models.IntegerField(_("generation"), default=0)

@@ -77,7 +77,9 @@ class GreenletBody:
             raise BodyDiscarded
         if getcurrent() is not self._greenlet:
             raise OperationRefused(
-                label, "it was called outside the body's own thread of execution", "call it from the workflow function itself"
+                label,
+                "it was called outside the body's own thread of execution",
+                "call it from the workflow function itself",
             )
         parent = self._greenlet.parent
         answer: Answer = parent.switch(operation)
@@ -129,7 +131,9 @@ class CoroutineBody:
         if inspect.iscoroutine(self._coroutine):
             self._coroutine.close()
         return OperationRefused(
-            f"await {type(awaited).__name__}", "a workflow body can only await its context's operations", "put it into a step"
+            f"await {type(awaited).__name__}",
+            "a workflow body can only await its context's operations",
+            "put it into a step",
         )
 
     def ask_later(self, operation: Operation) -> _Asking:

@@ -88,7 +88,9 @@ class Planner:
         self.next_seq += 1
         return position
 
-    def local(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan[Any]:
+    def local(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Plan[Any]:
         """Plan ``local_step``."""
         check_name("step", name)
         target = function if isinstance(function, Ref) else plain_ref(function)
@@ -225,7 +227,9 @@ class Planner:
     def sleep(self, duration: Duration) -> Plan[None]:
         """Plan ``sleep``."""
         delay_us = to_us(parse_duration(duration))
-        return Plan(Sleep(at=self.position("sleep", CheckpointKind.SLEEP), delay_us=delay_us), lambda _: None, "ctx.sleep")
+        return Plan(
+            Sleep(at=self.position("sleep", CheckpointKind.SLEEP), delay_us=delay_us), lambda _: None, "ctx.sleep"
+        )
 
     def sleep_until(self, instant_us: int) -> Plan[None]:
         """Plan ``sleep_until``."""
@@ -243,7 +247,9 @@ class Planner:
             tokens=tokens,
             timeout_us=None if timeout is None else to_us(parse_duration(timeout)),
         )
-        return Plan(operation, lambda answer: self._signalled(operation, annotation, answer.only), "ctx.wait_for_signal")
+        return Plan(
+            operation, lambda answer: self._signalled(operation, annotation, answer.only), "ctx.wait_for_signal"
+        )
 
     def _signalled(self, operation: AwaitSignal, annotation: Any, outcome: Outcome) -> tuple[str, Any]:
         if outcome.failure is not None:

@@ -94,7 +94,9 @@ class PostgresqlSession(DjangoSession):
         try:
             import psycopg
         except ImportError as missing:
-            raise ConfigurationError("PostgreSQL needs psycopg 3: install django-durable-workflows[postgres]") from missing
+            raise ConfigurationError(
+                "PostgreSQL needs psycopg 3: install django-durable-workflows[postgres]"
+            ) from missing
         self._psycopg = psycopg
 
     def execute(self, statement: Statement, params: Mapping[str, Any]) -> Sequence[Row]:

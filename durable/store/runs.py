@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from durable.core.states import RunStatus
+from durable.store.dialects import RowSource
 from durable.store.marks import mutating
 from durable.store.records import ClaimedRun, Interest, Lease, NewRun, Recovered, RunRecord, Started
-from durable.store.dialects import RowSource
 from durable.store.scripts import Outcome, Part, Script, run_script
 from durable.store.seam import Row, Session, Statement
 
@@ -37,7 +37,9 @@ START = Statement(
     """,
     writes=True,
 )
-READ = Statement(f"SELECT id, {RUN_COLUMNS}, lease_owner, lease_epoch FROM durable_workflow_runs WHERE run_id = :run_id")
+READ = Statement(
+    f"SELECT id, {RUN_COLUMNS}, lease_owner, lease_epoch FROM durable_workflow_runs WHERE run_id = :run_id"
+)
 READ_BY_PK = Statement(f"SELECT id, {RUN_COLUMNS}, lease_owner, lease_epoch FROM durable_workflow_runs WHERE id = :pk")
 CLAIM = Statement(
     f"""
