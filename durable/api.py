@@ -1,4 +1,4 @@
-"""The facade: everything that code outside a body does with runs. Each function takes ``using=`` and has an async twin."""
+"""The facade: what code outside a body does with runs. Each function takes ``using=`` and has an async twin."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from durable.authoring.refs import Workflow
 from durable.core.durations import Duration
 from durable.core.errors import RunNotFound
 from durable.core.states import RunStatus
-from durable.engine.engine import get_engine
 from durable.engine.handle import RunHandle
+from durable.engine.instance import get_engine
 from durable.engine.start import start_run
 from durable.engine.steer import cancel_run, read_run, retry_run, send_signal
 from durable.models import StepCheckpoint, WorkflowRun

@@ -15,7 +15,7 @@ class DurableConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register checks, name declarations by their apps, find workflows and steps, and connect them to the engine."""
+        """Register checks, name declarations by their apps, connect them to the engine, and find them."""
         import durable.checks  # noqa: F401  # importing it registers the checks
         from durable.api import EngineDriver
         from durable.authoring.driver import install_driver
@@ -26,7 +26,7 @@ class DurableConfig(AppConfig):
         autodiscover_modules("workflows", "steps")
 
 
-def label_of_app(module: str) -> str | None:
-    """Return the label of the app that a module belongs to."""
+def label_of_app(module: str) -> str:
+    """Return the label of the app that a module belongs to; outside of apps the top package."""
     config = apps.get_containing_app_config(module)
-    return None if config is None else config.label
+    return module.partition(".")[0] if config is None else config.label

@@ -367,6 +367,26 @@ class Context(ABC):
             PayloadError: The result cannot be carried, or does not fit its annotation.
         """
 
+    @abstractmethod
+    async def anow(self) -> datetime:
+        """Return the time, as it was when the body first came here; see ``now``."""
+
+    @abstractmethod
+    async def auuid(self) -> UUID:
+        """Return a random UUID that stays the same in every replay; see ``uuid``."""
+
+    @abstractmethod
+    async def arandom(self) -> float:
+        """Return a number that stays the same in every replay; see ``random``."""
+
+    @abstractmethod
+    async def aside_effect(self, function: Callable[[], T], *, returns: Any = ...) -> T:
+        """Run a small function once and keep its result; see ``side_effect``."""
+
+    @abstractmethod
+    async def atransaction(self, name: str, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function in a transaction that also commits its result; see ``transaction``."""
+
     @property
     @abstractmethod
     def log(self) -> logging.LoggerAdapter[logging.Logger]:

@@ -1,4 +1,4 @@
-"""Driving a body through its turn: answer from history, do what can be done, end the turn when something must be awaited."""
+"""Driving a body: answer from history, do what can be done, end the turn when something must be awaited."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from durable.engine.apply import Translation, checkpoint_of
 from durable.engine.local import LocalWork
 from durable.engine.settling import failed_attempt
 from durable.engine.suspend import StepWait, Suspension, call_command, sleep_suspension
-from durable.engine.turn import Turn
+from durable.engine.turn import Turn, record_of
 from durable.engine.writing import Writer
-from durable.replay.body import Event, Raised, Returned
+from durable.replay.body import Raised, Returned
 from durable.replay.decision import Decision, WaitSignalCommand
 from durable.replay.operations import (
     Answer,
@@ -226,15 +226,13 @@ class Advancer:
         )
         if taken.checkpoint is not None:
             turn.remember([taken.checkpoint])
-            record = turn.history.at(operation.at.seq)
-            assert record is not None
-            return Answer(outcomes=(record.outcome(),))
+            return Answer(outcomes=(record_of(taken.checkpoint).outcome(),))
         if self._applied(turn, taken.suspended, rows):
             return Finish(verdict=Verdict.SUSPENDED)
         self._look_again(turn, operation)
         return self._await_signal(turn, operation)
 
-    def _end(self, turn: Turn, workflow: Workflow[..., Any], event: Event) -> Finish:
+    def _end(self, turn: Turn, workflow: Workflow[..., Any], event: Returned | Raised) -> Finish:
         if isinstance(event, Raised) and isinstance(event.error, StoredValueUnreadable):
             return self._stay(turn, event.error)
         decision = self._final(turn, workflow, event)
@@ -242,17 +240,16 @@ class Advancer:
             logger.debug("The end of a run is written again", extra={"run_id": turn.lease.run_id})
         return Finish(verdict=Verdict.ENDED, decision=decision)
 
-    def _final(self, turn: Turn, workflow: Workflow[..., Any], event: Event) -> Decision:
-        if isinstance(event, Returned):
-            where = f"result of run {turn.lease.run_id!r}"
-            try:
-                output = workflow.binding.encode_result(event.value, where=where, limit_bytes=self.limit_bytes)
-            except PayloadError as problem:
-                event = Raised(problem)
-            else:
-                return Decision(status="completed", commands=tuple(turn.commands), output=output)
-        assert isinstance(event, Raised)
-        return Decision(status="failed", commands=tuple(turn.commands), failure=Failure.from_exception(event.error))
+    def _final(self, turn: Turn, workflow: Workflow[..., Any], event: Returned | Raised) -> Decision:
+        commands = tuple(turn.commands)
+        if isinstance(event, Raised):
+            return Decision(status="failed", commands=commands, failure=Failure.from_exception(event.error))
+        where = f"result of run {turn.lease.run_id!r}"
+        try:
+            output = workflow.binding.encode_result(event.value, where=where, limit_bytes=self.limit_bytes)
+        except PayloadError as problem:
+            return Decision(status="failed", commands=commands, failure=Failure.from_exception(problem))
+        return Decision(status="completed", commands=commands, output=output)
 
     def _stay(self, turn: Turn, unreadable: StoredValueUnreadable) -> Finish:
         logger.error("A stored value does not fit the code", extra={"run_id": turn.lease.run_id})

@@ -1,7 +1,7 @@
 """Beats of steps that are executed here.
 
-A turn of this instance that waits for the step hears each beat at once, in memory. For all others a beat is stored, at most once per
-throttle; whoever reads it there allows one throttle more.
+A turn of this instance that waits for the step hears each beat at once, in memory. For all others a beat is stored,
+at most once per throttle; whoever reads it there allows one throttle more.
 """
 
 from __future__ import annotations

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from durable.authoring.registry import Registry, registry
-from durable.conf import Config, get_config
+from durable.authoring.registry import Registry
+from durable.conf import Config
+from durable.core.failure import Failure
 from durable.engine.dbclock import DatabaseClock
 from durable.engine.persist import Persistence
 from durable.engine.ports import Ports, watched
-from durable.store.hints import Hints, make_hints
+from durable.store.hints import Hints
 from durable.store.records import Interest
 from durable.transports.base import Transport
 from durable.transports.db import DbTransport
 from durable.transports.registry import make_transport
+
+CANCELLED = Failure(kind="RunCancelled", code="cancelled", message="it was cancelled", retryable=False)
 
 
 class Engine:
@@ -40,7 +41,7 @@ class Engine:
         self.dbclock = DatabaseClock(ports.clock, ports.store)
         self.persistence = Persistence(ports.clock, ports.ids)
         self.transport: Transport = watched("transport", make_transport(config.transport))
-        self.after_commit: list[Any] = []
+        self.after_commit: list[Callable[[], None]] = []
 
     @property
     def own_partition(self) -> str | None:
@@ -63,6 +64,10 @@ class Engine:
             drive=drive,
         )
 
+    def cancel(self, run_id: str) -> bool:
+        """End an open run as cancelled; return whether this call did."""
+        return self.persistence.attempts(lambda: self.store.cancel_run(run_id, CANCELLED.to_json()))
+
     def changed(self) -> None:
         """Tell that a commit of this process made work: at once, or when the caller's transaction commits."""
         self.store.session.after_commit(self._announce)
@@ -71,32 +76,3 @@ class Engine:
         self.hints.send()
         for listener in self.after_commit:
             listener()
-
-
-_engines: dict[str, Engine] = {}
-
-
-def get_engine(using: str | None = None) -> Engine:
-    """Return this process's engine for a database alias, made on first use.
-
-    Args:
-        using: The alias; ``None`` takes the setting ``DATABASE``.
-
-    Raises:
-        ConfigurationError: The settings are not accepted.
-    """
-    config = get_config()
-    alias = using or config.database
-    engine = _engines.get(alias)
-    if engine is None or engine.config is not config:
-        ports = Ports.for_alias(alias)
-        engine = _engines[alias] = Engine(alias, config, ports, make_hints(alias, ports.clock), registry)
-    return engine
-
-
-def forget_engines() -> None:
-    """Drop the engines of this process; a forked child must not share its parent's."""
-    _engines.clear()
-
-
-os.register_at_fork(after_in_child=forget_engines)

@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from durable.conf import Config
 from durable.core.durations import to_us
 from durable.core.failure import Failure
 from durable.core.states import RunStatus
 from durable.engine.bodies import BodyPool
-from durable.engine.dbclock import DatabaseClock
+from durable.engine.engine import Engine
 from durable.engine.leases import Holdings
-from durable.engine.ports import Ports
 from durable.engine.steppool import StepPool
 from durable.store.errors import StoreTrouble
 from durable.store.records import ClaimedRun, HeldMessage, Interest, Look, Recovered
@@ -42,55 +40,54 @@ class Pulse:
     looked_at: float = float("-inf")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What the loop works with.
+
+    Attributes:
+        bodies: Executes runs; ``None`` in a process that drives none.
+        steps: Executes steps; ``None`` in a process that serves none.
+        holdings: What is held.
+        recovered: Told of runs that ended by recovery or a time limit, or were put back.
+        cancel: Cancels a run by id.
+        timers: Whether to mind what is overdue.
+        idle: Tells that nothing is being executed; where it is given, the loop ends when nothing is left to do.
+    """
+
+    bodies: BodyPool | None
+    steps: StepPool | None
+    holdings: Holdings
+    recovered: Callable[[Recovered], None]
+    cancel: Callable[[str], object]
+    timers: bool
+    idle: Callable[[], bool] | None
+
+
 class Loop:
     """Finds work for one instance.
 
     Args:
-        owner: This instance.
-        config: The settings.
-        ports: Store, clock and threads.
+        engine: Store, clock and settings.
         interest: What this instance can take.
-        bodies: Executes runs; ``None`` in a process that drives none.
-        steps: Executes steps; ``None`` in a process that serves none.
-        holdings: What is held.
-        dbclock: The database's clock.
-        recovered: Told of runs that ended by recovery or a time limit.
-        cancel: Cancels a run by id.
-        timers: Whether to mind what is overdue.
-        idle: Tells that nothing is being executed; when it is given, the loop ends as soon as nothing is left to do.
+        hands: What it works with.
     """
 
-    def __init__(
-        self,
-        owner: str,
-        config: Config,
-        ports: Ports,
-        interest: Interest,
-        holdings: Holdings,
-        dbclock: DatabaseClock,
-        *,
-        bodies: BodyPool | None,
-        steps: StepPool | None,
-        recovered: Callable[[Recovered], None],
-        cancel: Callable[[str], None],
-        timers: bool = True,
-        idle: Callable[[], bool] | None = None,
-    ) -> None:
-        self._owner = owner
-        self._config = config
-        self._ports = ports
+    def __init__(self, engine: Engine, interest: Interest, hands: Hands) -> None:
+        self._owner = engine.owner
+        self._config = engine.config
+        self._ports = engine.ports
+        self._dbclock = engine.dbclock
         self._interest = interest
-        self._holdings = holdings
-        self._dbclock = dbclock
-        self._bodies = bodies
-        self._steps = steps
-        self._recovered = recovered
-        self._cancel = cancel
-        self._timers = timers
-        self._idle = idle
-        self._lease_us = to_us(config.lease)
+        self._holdings = hands.holdings
+        self._bodies = hands.bodies
+        self._steps = hands.steps
+        self._recovered = hands.recovered
+        self._cancel = hands.cancel
+        self._timers = hands.timers
+        self._idle = hands.idle
+        self._lease_us = to_us(engine.config.lease)
         self._pulse = Pulse()
-        self._wake = ports.spawn.event()
+        self._wake = engine.ports.spawn.event()
         self._closing = False
         self._adopt_at: float | None = None
         self._reported_at = float("-inf")
@@ -191,19 +188,18 @@ class Loop:
             claims = self._ports.store.claim_runs(self._owner, self._interest, lease_us=self._lease_us, limit=room)
         if len(claims) == room:
             self._pulse.runs_hot = True
-        self._hand_over_runs(claims, asked_at)
+        self._hand_over_runs(self._bodies, claims, asked_at)
         return len(claims)
 
-    def _hand_over_runs(self, claims: list[ClaimedRun], asked_at: float) -> None:
-        assert self._bodies is not None
+    def _hand_over_runs(self, bodies: BodyPool, claims: list[ClaimedRun], asked_at: float) -> None:
         if claims:
             self._dbclock.learn(claims[0].claimed_at_us, asked_at)
         taken = self._holdings.take([claim.lease for claim in claims], asked_at)
         fresh = [claim for claim in claims if claim.lease.run_pk in taken]
-        cold = [claim for claim in fresh if claim.input is None and not self._bodies.is_parked(claim.lease.run_pk)]
-        prefetched = self._bodies.prefetch(cold) if cold else {}
+        cold = [claim for claim in fresh if claim.input is None and not bodies.is_parked(claim.lease.run_pk)]
+        prefetched = bodies.prefetch(cold) if cold else {}
         for claim in fresh:
-            self._bodies.submit(claim, prefetched.get(claim.lease.run_pk))
+            bodies.submit(claim, prefetched.get(claim.lease.run_pk))
 
     @contextmanager
     def _adopting_after_doubt(self) -> Iterator[None]:
@@ -219,7 +215,7 @@ class Loop:
         store = self._ports.store
         if self._bodies is not None:
             known = [lease.run_pk for lease in self._holdings.leases()]
-            self._hand_over_runs(store.adopt_runs(self._owner, known, lease_us=self._lease_us), asked_at)
+            self._hand_over_runs(self._bodies, store.adopt_runs(self._owner, known, lease_us=self._lease_us), asked_at)
         held = self._holdings.messages()
         self._hand_over_messages(store.adopt_messages(self._owner, held, lease_us=self._lease_us), asked_at)
         self._adopt_at = None

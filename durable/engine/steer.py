@@ -14,8 +14,6 @@ from durable.engine.loop import CANCEL
 from durable.store.records import NewSignal, OutgoingMessage, RunRecord
 from durable.store.signals import RUNS_QUEUE
 
-CANCELLED = Failure(kind="RunCancelled", code="cancelled", message="it was cancelled", retryable=False)
-
 
 def send_signal(engine: Engine, token: str, payload: Any) -> None:
     """Keep a signal for whoever waits for the token, now or later; in a caller's transaction it only inserts.
@@ -62,8 +60,7 @@ def cancel_run(engine: Engine, run_id: str) -> None:
         engine.store.send_messages([request])
         engine.changed()
         return
-    done = engine.persistence.attempts(lambda: engine.store.cancel_run(run_id, CANCELLED.to_json()))
-    if not done:
+    if not engine.cancel(run_id):
         now = read_run(engine, run_id)
         if now.status is not RunStatus.CANCELLED:
             raise _ended(now, "cancel")

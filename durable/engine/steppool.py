@@ -13,10 +13,9 @@ from durable.core.errors import StepNotRegistered
 from durable.core.spawn import QueueEmpty, Thread
 from durable.core.states import TERMINAL, CheckpointStatus
 from durable.engine.beats import Beats
+from durable.engine.engine import Engine
 from durable.engine.execute import StepExecutor, lost_result
 from durable.engine.leases import Holdings
-from durable.engine.persist import Persistence
-from durable.engine.ports import Ports
 from durable.engine.settle import AttemptResult, Settler
 from durable.store.records import HeldMessage, Settled
 from durable.wire import messages as wire
@@ -44,41 +43,38 @@ class StepPool:
     """Executes step tasks and settles their results.
 
     Args:
-        ports: Store, clock and threads.
+        engine: Store, clock, threads and settings.
         executor: Runs the functions.
         settler: Stores the results.
         beats: Tells that steps are alive.
         holdings: What this instance holds.
-        persistence: Repeats store calls.
-        settled: Told what each settlement did.
+        settled: Told what each settlement did, and the monotonic time before it was asked for.
         freed: Told when a place became free.
         size: How many threads.
-        most_takes: How often a task may be taken before it counts as lost.
     """
 
     def __init__(
         self,
-        ports: Ports,
+        engine: Engine,
         executor: StepExecutor,
         settler: Settler,
         beats: Beats,
         holdings: Holdings,
-        persistence: Persistence,
         *,
-        settled: Callable[[Settled], None],
+        settled: Callable[[Settled, float], None],
         freed: Callable[[], None],
         size: int,
-        most_takes: int,
     ) -> None:
+        ports = engine.ports
         self._ports = ports
         self._executor = executor
         self._settler = settler
         self._beats = beats
         self._holdings = holdings
-        self._persistence = persistence
+        self._persistence = engine.persistence
+        self._most_takes = engine.config.remote_redispatch_max
         self._settled = settled
         self._freed = freed
-        self._most_takes = most_takes
         self._size = size
         self._inbox = ports.spawn.queue()
         self._lock = ports.spawn.lock()
@@ -193,7 +189,8 @@ class StepPool:
     def settle(self, result: AttemptResult, message: HeldMessage | None) -> None:
         """Settle a result, again and again until the store has it."""
         attached = result if message is None else result.with_message(message.id)
-        self._settled(self._until(lambda: self._settler.settle_step(attached)))
+        asked_at = self._ports.clock.monotonic()
+        self._settled(self._until(lambda: self._settler.settle_step(attached)), asked_at)
 
     def _until(self, call: Callable[[], Any]) -> Any:
         return self._persistence.until(call, self._still_working)

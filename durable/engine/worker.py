@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from durable.core.durations import to_us
-from durable.core.errors import RunNotFound, StepNotRegistered, WrongState
 from durable.core.failure import Failure
 from durable.core.spawn import Thread
 from durable.core.states import RunStatus
-from durable.engine.advance import Advancer
-from durable.engine.apply import Applier
-from durable.engine.beats import Beats
+from durable.engine.assembly import make_advancer, make_beats, make_executor, make_holdings, make_settler
 from durable.engine.bodies import PARKED_PER_THREAD, BodyPool, Callbacks
 from durable.engine.dispatch import routing_token
 from durable.engine.engine import Engine
-from durable.engine.execute import StepExecutor
 from durable.engine.keeper import Keeper, SlowSteps
-from durable.engine.leases import Holdings
-from durable.engine.local import LocalWork
-from durable.engine.loop import Loop
+from durable.engine.loop import Hands, Loop
 from durable.engine.makebody import make_turn
-from durable.engine.settle import Settler
-from durable.engine.steer import cancel_run
 from durable.engine.steppool import StepPool
-from durable.engine.suspend import StepWait
-from durable.engine.writing import Writer
 from durable.replay.decision import Decision
 from durable.store.errors import StoreTrouble
-from durable.store.records import ClaimedRun, Recovered, Settled, TurnEnd
+from durable.store.records import ClaimedRun, Interest, Recovered, Settled, TurnEnd
 
 HINT_WAIT_S = 1.0
 DRAIN_LOOK_S = 0.02
@@ -46,169 +37,142 @@ SWALLOWED = Failure(
 logger = logging.getLogger("durable.engine")
 
 
-class Worker:
-    """Executes runs and steps in this process.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """What a worker process does.
 
-    Args:
-        engine: The engine of the process.
-        concurrency: Bodies at once; ``None`` takes the setting.
-        step_concurrency: Dispatched steps at once; ``None`` takes the setting.
-        queues: Routing tokens to serve; ``None`` serves every step that the process has.
+    Attributes:
+        concurrency: Bodies at once; ``None`` takes the setting, 0 drives no runs.
+        step_concurrency: Dispatched steps at once; ``None`` takes the setting, 0 serves no steps.
+        queues: Step queues to serve; ``None`` serves every step that the process has.
         timers: Whether to mind timers, recovery and time limits.
         once: Whether to end when nothing is left to do now.
         park_limit: Parked bodies per thread; 0 parks none.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        concurrency: int | None = None,
-        step_concurrency: int | None = None,
-        queues: Sequence[str] | None = None,
-        timers: bool = True,
-        once: bool = False,
-        park_limit: int = PARKED_PER_THREAD,
-    ) -> None:
-        config = engine.config
+    concurrency: int | None = None
+    step_concurrency: int | None = None
+    queues: Sequence[str] | None = None
+    timers: bool = True
+    once: bool = False
+    park_limit: int = PARKED_PER_THREAD
+
+
+class Worker:
+    """Executes runs and steps in this process.
+
+    Args:
+        engine: The engine of the process.
+        options: What to do.
+    """
+
+    def __init__(self, engine: Engine, options: WorkerOptions | None = None) -> None:
         self.engine = engine
-        self._drain_s = config.drain_timeout.total_seconds()
-        lease_us = to_us(config.lease)
-        ports, store, dbclock = engine.ports, engine.store, engine.dbclock
-        bodies_at_once = config.concurrency if concurrency is None else concurrency
-        steps_at_once = config.step_concurrency if step_concurrency is None else step_concurrency
-        self.holdings = Holdings(ports.clock, ports.spawn, config.lease.total_seconds())
-        self.beats = Beats(
-            engine.owner,
-            store,
-            ports.clock,
-            dbclock,
-            ports.spawn,
-            throttle_s=config.heartbeat_persist_throttle.total_seconds(),
-            beats_at_once=self._has_time_limit,
-        )
-        self.slow_steps = SlowSteps(ports, dbclock)
-        self.applier = Applier(
-            transport=engine.transport, partition=engine.own_partition, reconcile_us=to_us(config.reconcile)
-        )
-        writer = Writer(
-            store=store,
-            persistence=engine.persistence,
-            holdings=self.holdings,
-            applier=self.applier,
-            dbclock=dbclock,
-        )
-        advancer = Advancer(
-            writer=writer,
-            local=LocalWork(
-                alias=engine.alias, writer=writer, clock=ports.clock, ids=ports.ids, watch=self.slow_steps.watch
-            ),
-            step_wait=StepWait(
-                owner=engine.owner,
-                allowance_us=to_us(config.heartbeat_persist_throttle),
-                heard_at_us=self.beats.heard_at_us,
-            ),
-            limit_bytes=config.payload_max_bytes,
-        )
-        callbacks = Callbacks(
-            make_turn=partial(make_turn, engine),
-            workflow=engine.registry.workflow,
-            freed=lambda: self.loop.freed(),
-            ended=self._ended,
-            suspended=self._suspended,
-            misbehaved=self._misbehaved,
-        )
-        self.bodies: BodyPool | None = None
-        if config.drive and bodies_at_once > 0:
-            self.bodies = BodyPool(ports, advancer, dbclock, callbacks, size=bodies_at_once, park_limit=park_limit)
-        self.steps: StepPool | None = None
-        if steps_at_once > 0:
-            self.steps = StepPool(
-                ports,
-                StepExecutor(registry=engine.registry, limit_bytes=config.payload_max_bytes),
-                Settler(
-                    owner=engine.owner,
-                    store=store,
-                    dbclock=dbclock,
-                    ids=ports.ids,
-                    lease_us=lease_us,
-                    wants_run=self._wants_run,
-                ),
-                self.beats,
-                self.holdings,
-                engine.persistence,
-                settled=self._settled,
-                freed=lambda: self.loop.freed(),
-                size=steps_at_once,
-                most_takes=config.remote_redispatch_max,
-            )
-        tokens = self._tokens(queues) if self.steps is not None else ()
-        self.interest = engine.interest(tokens=tokens, drive=self.bodies is not None)
-        self.loop = Loop(
-            engine.owner,
-            config,
-            ports,
-            self.interest,
-            self.holdings,
-            dbclock,
-            bodies=self.bodies,
-            steps=self.steps,
-            recovered=self._recovered,
-            cancel=self._cancel,
-            timers=timers,
-            idle=self._is_idle if once else None,
-        )
+        self.options = options or WorkerOptions()
+        self.holdings = make_holdings(engine)
+        self.beats = make_beats(engine)
+        self.slow_steps = SlowSteps(engine.ports, engine.dbclock)
+        self.bodies = self._make_bodies()
+        self.steps = self._make_steps()
+        self.interest = self._make_interest()
+        self.loop = self._make_loop()
         self.keeper = Keeper(
             engine.owner,
-            ports,
+            engine.ports,
             self.holdings,
             self.slow_steps,
             self.beats,
             stamped=self._stamped,
-            lease_us=lease_us,
+            lease_us=to_us(engine.config.lease),
         )
-        self._stop_hints = ports.spawn.event()
+        self._stop_hints = engine.ports.spawn.event()
         self._hint_thread: Thread | None = None
-        if self.steps is not None:
-            engine.transport.attach(self.steps.submit_task)
 
-    def _tokens(self, queues: Sequence[str] | None) -> tuple[str, ...]:
-        partition = self.engine.own_partition
-        if queues is not None:
-            return tuple(routing_token(queue, partition) for queue in queues)
-        steps = (self.engine.registry.step(name) for name in self.engine.registry.step_names())
-        named = [(step.config.queue or step.name, step.config.partition or partition) for step in steps]
-        return tuple(sorted({routing_token(queue, each) for queue, each in named}))
+    def _make_bodies(self) -> BodyPool | None:
+        engine, asked = self.engine, self.options.concurrency
+        size = engine.config.concurrency if asked is None else asked
+        if not engine.config.drive or size == 0:
+            return None
+        callbacks = Callbacks(
+            make_turn=partial(make_turn, engine),
+            workflow=engine.registry.workflow,
+            freed=self._freed,
+            ended=self._ended,
+            suspended=self._suspended,
+            misbehaved=self._misbehaved,
+        )
+        advancer = make_advancer(engine, self.holdings, self.beats, self.slow_steps)
+        return BodyPool(
+            engine.ports, advancer, engine.dbclock, callbacks, size=size, park_limit=self.options.park_limit
+        )
 
-    def _has_time_limit(self, name: str) -> bool:
-        try:
-            options = self.engine.registry.step(name).config
-        except StepNotRegistered:
-            return False
-        return options.timeout is not None or options.pickup_timeout is not None
+    def _make_steps(self) -> StepPool | None:
+        engine, asked = self.engine, self.options.step_concurrency
+        size = engine.config.step_concurrency if asked is None else asked
+        if size == 0:
+            return None
+        pool = StepPool(
+            engine,
+            make_executor(engine),
+            make_settler(engine, self._wants_run),
+            self.beats,
+            self.holdings,
+            settled=self._settled,
+            freed=self._freed,
+            size=size,
+        )
+        engine.transport.attach(pool.submit_task)
+        return pool
+
+    def _make_interest(self) -> Interest:
+        tokens = self._tokens() if self.steps is not None else ()
+        return self.engine.interest(tokens=tokens, drive=self.bodies is not None)
+
+    def _tokens(self) -> tuple[str, ...]:
+        partition, registry = self.engine.own_partition, self.engine.registry
+        if self.options.queues is not None:
+            return tuple(routing_token(queue, partition) for queue in self.options.queues)
+        steps = [registry.step(name) for name in registry.step_names()]
+        named = {(step.config.queue or step.name, step.config.partition or partition) for step in steps}
+        return tuple(sorted(routing_token(queue, each) for queue, each in named))
+
+    def _make_loop(self) -> Loop:
+        engine = self.engine
+        hands = Hands(
+            bodies=self.bodies,
+            steps=self.steps,
+            holdings=self.holdings,
+            recovered=self._recovered,
+            cancel=engine.cancel,
+            timers=self.options.timers,
+            idle=self._is_idle if self.options.once else None,
+        )
+        return Loop(engine, self.interest, hands)
+
+    def _freed(self) -> None:
+        self.loop.freed()
 
     def _wants_run(self, run_id: str) -> bool:
         return self.bodies is not None and self.bodies.room() > 0
 
-    def _settled(self, settled: Settled) -> None:
+    def _settled(self, settled: Settled, asked_at: float) -> None:
         bodies = self.bodies
         if bodies is None:
             self.engine.changed()
         elif settled.claimed is not None:
-            self._go_on_with(bodies, settled.claimed)
+            self._go_on_with(bodies, settled.claimed, asked_at)
         elif settled.stamped_owner == self.engine.owner and settled.run_pk is not None:
             bodies.wake_held(settled.run_pk)
         else:
             self.loop.poke(runs=True)
 
-    def _go_on_with(self, bodies: BodyPool, claim: ClaimedRun) -> None:
-        asked_at = self.engine.ports.clock.monotonic() - 0.0
+    def _go_on_with(self, bodies: BodyPool, claim: ClaimedRun, asked_at: float) -> None:
         if not self.holdings.take([claim.lease], asked_at):
             return
         if (claim.workflow, claim.version) in self.interest.workflows:
             bodies.submit(claim)
-            return
-        self._release(claim)
+        else:
+            self._release(claim)
 
     def _release(self, claim: ClaimedRun) -> None:
         """Give back a run that is not executed here after all."""
@@ -224,12 +188,10 @@ class Worker:
             self.bodies.wake_held(run_pk)
 
     def _suspended(self, decision: Decision | None) -> None:
-        wake_at_us = None if decision is None else decision.wake_at_us
-        staged = decision is not None and any(
-            command.__class__.__name__ == "CallCommand" for command in decision.commands
-        )
-        self.loop.poke(messages=staged, wake_at_us=wake_at_us)
-        if staged:
+        if decision is None:
+            return
+        self.loop.poke(messages=decision.dispatches, wake_at_us=decision.wake_at_us)
+        if decision.dispatches:
             self.engine.changed()
 
     def _ended(self, claim: ClaimedRun, decision: Decision) -> None:
@@ -238,12 +200,6 @@ class Worker:
     def _recovered(self, run: Recovered) -> None:
         if run.status is RunStatus.PENDING:
             self.engine.changed()
-
-    def _cancel(self, run_id: str) -> None:
-        try:
-            cancel_run(self.engine, run_id)
-        except (RunNotFound, WrongState):
-            logger.info("A run to be cancelled has ended", extra={"run_id": run_id})
 
     def _misbehaved(self, claim: ClaimedRun) -> None:
         logger.error("A workflow body swallowed its suspension", extra={"run_id": claim.lease.run_id})
@@ -268,7 +224,8 @@ class Worker:
             try:
                 if hints.wait(HINT_WAIT_S):
                     self.loop.hinted()
-            except Exception:  # noqa: BLE001  # hints are never needed: listen again in a while
+            except Exception:  # noqa: BLE001  # whatever the driver raises, the polls stand behind it
+                logger.debug("Hints cannot be heard; the polls go on")
                 hints.close()
                 self._stop_hints.wait(HINT_WAIT_S)
         hints.close()
@@ -291,7 +248,7 @@ class Worker:
             Whether everything was finished in time; what was not is left to run out.
         """
         clock = self.engine.ports.clock
-        deadline = clock.monotonic() + self._drain_s
+        deadline = clock.monotonic() + self.engine.config.drain_timeout.total_seconds()
         self.loop.close()
         if self.steps is not None:
             self.steps.close()
@@ -300,15 +257,17 @@ class Worker:
         while not self._is_idle() and clock.monotonic() < deadline and not give_up():
             clock.sleep(DRAIN_LOOK_S)
         drained = self._is_idle()
-        left_s = max(0.1, deadline - clock.monotonic()) if drained else 0.1
+        self._end_threads(max(0.1, deadline - clock.monotonic()) if drained else 0.1)
+        return drained
+
+    def _end_threads(self, timeout_s: float) -> None:
         if self.bodies is not None:
-            self.bodies.stop(left_s)
+            self.bodies.stop(timeout_s)
         if self.steps is not None:
-            self.steps.stop(left_s)
+            self.steps.stop(timeout_s)
         self._stop_hints.set()
         self.keeper.stop()
         self.engine.store.session.close()
-        return drained
 
     def _is_idle(self) -> bool:
         bodies_idle = self.bodies is None or self.bodies.is_idle()

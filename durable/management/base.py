@@ -12,7 +12,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from durable.core.errors import ConfigurationError, DurableError, MigrationsMissing
-from durable.engine.engine import Engine, get_engine
+from durable.engine.engine import Engine
+from durable.engine.instance import get_engine
 from durable.engine.worker import Worker
 from durable.models import BufferedSignal, SignalWaiter, StepCheckpoint, TransportMessage, WorkflowRun
 
@@ -26,7 +27,9 @@ class DurableCommand(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add what every command takes."""
-        parser.add_argument("--database", metavar="ALIAS", help="database alias of the store (default: DURABLE['DATABASE'])")
+        parser.add_argument(
+            "--database", metavar="ALIAS", help="database alias of the store (default: DURABLE['DATABASE'])"
+        )
 
     def engine(self, options: dict[str, Any]) -> Engine:
         """Return the engine to work on.

@@ -24,7 +24,13 @@ def instant_of(moment: datetime) -> int:
     return (aware - EPOCH) // timedelta(microseconds=1)
 
 
-class InstantField(models.BigIntegerField):
+if TYPE_CHECKING:
+    PlainInteger = models.BigIntegerField[Any, Any]
+else:
+    PlainInteger = models.BigIntegerField
+
+
+class InstantField(PlainInteger):
     """An instant, stored as microseconds since the epoch and seen by the ORM as an aware UTC datetime.
 
     Integers compare alike on every database, which text and time zone types do not.

@@ -75,14 +75,15 @@ class GreenletBody:
         """Called inside the body: hand an operation to the shell and wait for its answer."""
         if self.closed:
             raise BodyDiscarded
-        if getcurrent() is not self._greenlet:
+        running = self._greenlet
+        if running is None or getcurrent() is not running:
             raise OperationRefused(
                 label,
                 "it was called outside the body's own thread of execution",
                 "call it from the workflow function itself",
             )
-        parent = self._greenlet.parent
-        answer: Answer = parent.switch(operation)
+        parent = running.parent
+        answer: Answer = parent.switch(operation)  # type: ignore[union-attr]  # a running body has a parent
         return answer
 
     def discard(self) -> bool:

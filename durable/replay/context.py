@@ -117,23 +117,25 @@ class BodyContext(Context):
         """Dispatch a step whose code lives elsewhere and return its result."""
         return await self._ado(self._plan.step_by_name(name, input, returns, options))
 
-    def local_step(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    def local_step(self, name: str, function: Callable[..., Any] | Ref[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run a function in this process and keep its result."""
         return self._do(self._plan.local(name, function, args, kwargs))
 
-    async def alocal_step(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    async def alocal_step(
+        self, name: str, function: Callable[..., Any] | Ref[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
         """Run a function in this process and keep its result."""
         return await self._ado(self._plan.local(name, function, args, kwargs))
 
-    def gather(self, *calls: Call[Any], mode: GatherMode = "wait_all") -> tuple[Any, ...]:  # type: ignore[override]  # overloads
+    def gather(self, *calls: Call[Any], mode: GatherMode = "wait_all") -> tuple[Any, ...]:
         """Make several calls at once and return their results in the order of the operands."""
         return self._do(self._plan.gather(calls, mode)) if calls else ()
 
-    async def agather(self, *calls: Call[Any], mode: GatherMode = "wait_all") -> tuple[Any, ...]:  # type: ignore[override]  # overloads
+    async def agather(self, *calls: Call[Any], mode: GatherMode = "wait_all") -> tuple[Any, ...]:
         """Make several calls at once and return their results in the order of the operands."""
         return await self._ado(self._plan.gather(calls, mode)) if calls else ()
 
-    def map(  # type: ignore[override]  # overloads
+    def map(
         self, ref: Ref[..., Any], inputs: Iterable[Any], *, window: int = 10, mode: MapMode = "fail_fast"
     ) -> Iterator[Any]:
         """Call a step once per input and yield the results in the order of the inputs."""
@@ -143,7 +145,7 @@ class BodyContext(Context):
                 self._do(dispatch)
             yield self._do(under_way.next_result(mode))
 
-    async def amap(  # type: ignore[override]  # overloads
+    async def amap(
         self, ref: Ref[..., Any], inputs: Iterable[Any], *, window: int = 10, mode: MapMode = "fail_fast"
     ) -> AsyncIterator[Any]:
         """Call a step once per input and yield the results in the order of the inputs."""
@@ -214,7 +216,7 @@ class BodyContext(Context):
         """Run a small function once and keep its result."""
         return await self._ado(self._side_effect(function, returns))
 
-    def _side_effect(self, function: Callable[[], Any], returns: Any) -> Plan[Any]:
+    def _side_effect(self, function: Callable[[], T], returns: Any) -> Plan[T]:
         annotation = plain_ref(function).binding.returns if returns is None else returns
         return self._plan.record("side_effect", function, annotation, user_code=True)
 

@@ -89,3 +89,8 @@ class Decision:
     wake_at_us: int | None = None
     waiting_on: str = ""
     note: str = ""
+
+    @property
+    def dispatches(self) -> bool:
+        """Tell whether steps go out with it."""
+        return any(isinstance(command, CallCommand) for command in self.commands)

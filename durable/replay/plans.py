@@ -46,7 +46,7 @@ WAIT_TIMEOUT = "wait_timeout"
 
 
 class StoredValueUnreadable(ControlFlow):
-    """A stored value does not fit the annotation that the code has now; the run stays where it is until the code fits."""
+    """A stored value does not fit the annotation that the code has now; the run stays until the code fits."""
 
     def __init__(self, problem: PayloadError) -> None:
         self.problem = problem
@@ -89,7 +89,7 @@ class Planner:
         return position
 
     def local(
-        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, name: str, function: Callable[..., Any] | Ref[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Plan[Any]:
         """Plan ``local_step``."""
         check_name("step", name)
@@ -107,7 +107,7 @@ class Planner:
         return Plan(operation, lambda answer: self._value(name, answer.only, target.binding.returns), "ctx.local_step")
 
     def transaction(
-        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, name: str, function: Callable[..., Any] | Ref[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Plan[Any]:
         """Plan ``transaction``."""
         check_name("step", name)
@@ -125,7 +125,7 @@ class Planner:
         )
         return Plan(operation, lambda answer: self._value(name, answer.only, target.binding.returns), "ctx.transaction")
 
-    def record(self, name: str, produce: Callable[[], Any], returns: Any, *, user_code: bool = False) -> Plan[Any]:
+    def record(self, name: str, produce: Callable[[], T], returns: Any, *, user_code: bool = False) -> Plan[T]:
         """Plan ``now``, ``uuid``, ``random`` and ``side_effect``."""
         where = f"{name}"
         operation = RecordValue(
@@ -149,7 +149,7 @@ class Planner:
         """Plan ``step_by_name``."""
         check_name("step", name)
         where = f"step {name!r}"
-        config = change_options(StepOptions(), options, where=where)  # type: ignore[arg-type]  # checked at run time
+        config = change_options(StepOptions(), options, where=where)
         encoded = codec.encode(value, where=where, limit_bytes=self.limit_bytes)
         return self._single(self._call(name, encoded, config, None), returns, "ctx.step_by_name")
 

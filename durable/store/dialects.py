@@ -31,7 +31,9 @@ class RowSource:
 class Dialect(Protocol):
     """How one database says it."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Return what statements tell it apart by."""
 
     def render(self, text: str, sources: Sequence[RowSource]) -> str:
         """Return the statement in the driver's own parameter style."""

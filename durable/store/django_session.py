@@ -1,8 +1,9 @@
 """The seam over Django's connections.
 
-Statements go to the driver beneath Django's wrapper: on PostgreSQL a plain ``psycopg.Cursor`` with prepared statements (Django's own
-cursor costs more than half of the speed), on SQLite the ``sqlite3`` connection. Connections, settings, ``atomic()`` and ``on_commit`` stay
-Django's. Prepared statements are off where the project says that a pooler stands in front (``DISABLE_SERVER_SIDE_CURSORS``).
+Statements go to the driver beneath Django's wrapper: on PostgreSQL a plain ``psycopg.Cursor`` with prepared statements
+(Django's own cursor costs more than half of the speed), on SQLite the ``sqlite3`` connection. Connections, settings,
+``atomic()`` and ``on_commit`` stay Django's. Prepared statements are off where the project says that a pooler stands in
+front (``DISABLE_SERVER_SIDE_CURSORS``).
 """
 
 from __future__ import annotations
@@ -87,12 +88,12 @@ class DjangoSession:
 class PostgresqlSession(DjangoSession):
     """PostgreSQL through psycopg 3."""
 
-    dialect = PostgresqlDialect()
+    dialect: Dialect = PostgresqlDialect()
 
     def __init__(self, alias: str) -> None:
         super().__init__(alias)
         try:
-            import psycopg
+            import psycopg  # noqa: PLC0415  # an extra, which only PostgreSQL needs
         except ImportError as missing:
             raise ConfigurationError(
                 "PostgreSQL needs psycopg 3: install django-durable-workflows[postgres]"
@@ -164,7 +165,7 @@ class PostgresqlSession(DjangoSession):
 class SqliteSession(DjangoSession):
     """SQLite; writers of one process queue for a lock of their own before they meet those of other processes."""
 
-    dialect = SqliteDialect()
+    dialect: Dialect = SqliteDialect()
 
     def __init__(self, alias: str) -> None:
         super().__init__(alias)
@@ -206,7 +207,7 @@ class SqliteSession(DjangoSession):
 
     @contextmanager
     def _atomic(self) -> Iterator[None]:
-        wrapper = self.connection
+        wrapper: Any = self.connection
         mode = wrapper.transaction_mode
         wrapper.transaction_mode = "IMMEDIATE"
         try:

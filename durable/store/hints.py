@@ -1,12 +1,13 @@
 """Hints: how a process tells others to look now. They may be lost; a poll stands behind each.
 
-On PostgreSQL a ``NOTIFY`` in a transaction of its own (inside the business transaction it would serialise all commits of the database), at
-most one in 20 ms. On SQLite nothing is sent: every commit changes the modification time of the ``-wal`` file, which costs no statement to see.
+On PostgreSQL a ``NOTIFY`` in a transaction of its own (inside the business transaction it would serialise all commits
+of the database), at most one in 20 ms. On SQLite nothing is sent: every commit changes the modification time of the
+``-wal`` file, which costs no statement to see.
 """
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import Any, Protocol
 
 from django.db import connections
@@ -85,7 +86,7 @@ class SqliteHints:
     """
 
     def __init__(self, path: str, clock: Clock) -> None:
-        self._wal = f"{path}-wal"
+        self._wal = Path(f"{path}-wal")
         self._clock = clock
         self._seen = self._state()
 
@@ -105,7 +106,7 @@ class SqliteHints:
 
     def _state(self) -> tuple[int, int]:
         try:
-            found = os.stat(self._wal)
+            found = self._wal.stat()
         except OSError:
             return (0, 0)
         return (found.st_mtime_ns, found.st_size)

@@ -19,7 +19,9 @@ HISTORY = Statement(
     f"SELECT {HISTORY_COLUMNS} FROM durable_step_checkpoints WHERE run_pk {{list:pks:bigint}} ORDER BY run_pk, seq"
 )
 HISTORY_FROM = Statement(
-    f"SELECT {HISTORY_COLUMNS} FROM durable_step_checkpoints WHERE run_pk = :pk::bigint AND seq >= :seq::int ORDER BY seq"
+    f"""
+    SELECT {HISTORY_COLUMNS} FROM durable_step_checkpoints WHERE run_pk = :pk::bigint AND seq >= :seq::int ORDER BY seq
+    """
 )
 NOW = Statement("SELECT {clock}")
 LOOK = Statement(

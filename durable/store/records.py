@@ -141,7 +141,8 @@ class TurnEnd:
 class Settlement:
     """The outcome of one attempt of a dispatched step.
 
-    ``retry_at_us`` is set when the attempt failed and another is due then; ``claim`` asks for the run itself if it is free.
+    ``retry_at_us`` is set when the attempt failed and another is due then; ``claim`` asks for the run itself, if it is
+    free.
     """
 
     run_id: str

@@ -1,7 +1,8 @@
 """Several writes that stand or fall together.
 
-A script has a *guard* (a conditional write that returns at most one row) and *parts*. On PostgreSQL it is one statement, in which the
-guard and the parts are common table expressions; elsewhere the same texts run one after the other in a transaction.
+A script has a *guard* (a conditional write that returns at most one row) and *parts*. On PostgreSQL it is one
+statement, in which the guard and the parts are common table expressions; elsewhere the same texts run one after the
+other in a transaction.
 ``{guarded}`` in a part says that it happens only when the guard has matched.
 """
 

@@ -152,10 +152,12 @@ class SignalVerbs(TurnVerbs):
                     checkpoint=replace(checkpoint, status=CheckpointStatus(status), output=output, error=error)
                 )
             taken = self.session.execute(TAKE_SIGNAL, position | {"tokens": bind(tokens)})
-            if not taken and isinstance(otherwise, TurnEnd):
+            if taken:
+                settled = self._settled(checkpoint, (taken[0][0], taken[0][1]))
+            elif isinstance(otherwise, CheckpointWrite):
+                settled = otherwise
+            else:
                 return TakenSignal(suspended=self._end(otherwise))
-            settled = self._settled(checkpoint, taken[0]) if taken else otherwise
-            assert isinstance(settled, CheckpointWrite)
             self.session.execute(RECORD_ONE, key | checkpoint_params(settled))
             self.session.execute(FORGET, position)
         return TakenSignal(checkpoint=settled)

@@ -59,7 +59,10 @@ BEGIN_TURN = Statement(
     writes=True,
 )
 HOLDS = Statement(
-    "SELECT lease_owner, lease_epoch, status, lease_expires_at_us > {clock} FROM durable_workflow_runs WHERE id = :pk::bigint"
+    """
+    SELECT lease_owner, lease_epoch, status, lease_expires_at_us > {clock} FROM durable_workflow_runs
+    WHERE id = :pk::bigint
+    """
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from durable.engine.worker import Worker
+from durable.engine.worker import Worker, WorkerOptions
 from durable.management.base import DurableCommand, WorkerProcess, leave
 
 
@@ -28,14 +28,14 @@ class Command(DurableCommand):
         """Run the worker."""
         engine = self.engine(options)
         queues = options["queues"].split(",") if options["queues"] else None
-        worker = Worker(
-            engine,
+        what = WorkerOptions(
             concurrency=options["concurrency"],
             step_concurrency=options["step_concurrency"],
             queues=queues,
             timers=not options["no_timers"],
             once=options["once"],
         )
+        worker = Worker(engine, what)
         self.say(self._greeting(worker), options)
         leave(WorkerProcess(worker, lambda line: self.say(line, options)).run())
 
@@ -44,4 +44,6 @@ class Command(DurableCommand):
         workflows = ", ".join(f"{name}@{version}" for name, version in worker.interest.workflows) or "none"
         steps = ", ".join(engine.registry.step_names()) or "none"
         head = self.style.SUCCESS(f"durable worker {engine.owner[:8]}")
-        return f"{head} on {engine.alias!r}\n  workflows: {workflows}\n  steps: {steps}\nReady. Ctrl-C drains and stops."
+        return (
+            f"{head} on {engine.alias!r}\n  workflows: {workflows}\n  steps: {steps}\nReady. Ctrl-C drains and stops."
+        )

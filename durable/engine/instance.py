@@ -1,0 +1,74 @@
+"""The engines of this process, one for each database alias, made on first use."""
+
+from __future__ import annotations
+
+import os
+
+from durable.authoring.registry import registry
+from durable.conf import get_config
+from durable.engine.engine import Engine
+from durable.engine.inline import InlineExecution
+from durable.engine.ports import Ports
+from durable.engine.worker import Worker
+from durable.store.hints import make_hints
+
+_engines: dict[str, Engine] = {}
+
+
+def get_engine(using: str | None = None) -> Engine:
+    """Return this process's engine for a database alias.
+
+    Args:
+        using: The alias; ``None`` takes the setting ``DATABASE``.
+
+    Raises:
+        ConfigurationError: The settings are not accepted.
+    """
+    config = get_config()
+    alias = using or config.database
+    engine = _engines.get(alias)
+    if engine is None or engine.config is not config:
+        ports = Ports.for_alias(alias)
+        engine = Engine(alias, config, ports, make_hints(alias, ports.clock), registry)
+        _execute_here(engine)
+        _engines[alias] = engine
+    return engine
+
+
+def _execute_here(engine: Engine) -> None:
+    """Connect transports that execute runs where they are triggered."""
+    capabilities = engine.transport.capabilities
+    if capabilities.runs_inline:
+        engine.after_commit.append(InlineExecution(engine).drive)
+    elif not capabilities.crosses_processes:
+        engine.after_commit.append(EmbeddedWorker(engine).wake)
+
+
+class EmbeddedWorker:
+    """A worker in this process, started by the first run, for the ``local`` transport.
+
+    Args:
+        engine: The engine of the process.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = engine.ports.spawn.lock()
+        self._worker: Worker | None = None
+
+    def wake(self) -> None:
+        """Let the worker look, and start it first if need be."""
+        with self._lock:
+            if self._worker is None:
+                self._worker = Worker(self._engine)
+                self._worker.start()
+                self._engine.ports.spawn.thread("durable-loop", self._worker.run)
+        self._worker.loop.hinted()
+
+
+def forget_engines() -> None:
+    """Drop the engines of this process; a forked child must not share its parent's."""
+    _engines.clear()
+
+
+os.register_at_fork(after_in_child=forget_engines)
