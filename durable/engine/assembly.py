@@ -58,7 +58,6 @@ def make_advancer(engine: Engine, holdings: Holdings, beats: Beats, slow_steps: 
         dbclock=engine.dbclock,
     )
     local = LocalWork(
-        alias=engine.alias,
         writer=writer,
         clock=engine.ports.clock,
         ids=engine.ports.ids,
@@ -74,7 +73,9 @@ def make_advancer(engine: Engine, holdings: Holdings, beats: Beats, slow_steps: 
 
 def make_executor(engine: Engine) -> StepExecutor:
     """Return what runs the functions of steps."""
-    return StepExecutor(registry=engine.registry, limit_bytes=engine.config.payload_max_bytes)
+    return StepExecutor(
+        session=engine.store.session, registry=engine.registry, limit_bytes=engine.config.payload_max_bytes
+    )
 
 
 def make_settler(engine: Engine, wants_run: Callable[[str], bool]) -> Settler:

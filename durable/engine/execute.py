@@ -14,6 +14,7 @@ from durable.core.errors import ControlFlow
 from durable.core.failure import Failure
 from durable.engine.settle import AttemptResult
 from durable.engine.usercode import run_step
+from durable.store.seam import Session
 from durable.wire.messages import RemoteTask
 
 LOST = "remote_step_lost"
@@ -24,10 +25,12 @@ class StepExecutor:
     """Runs the functions of steps.
 
     Attributes:
+        session: The thread's way to the database.
         registry: The steps of this process.
         limit_bytes: Upper bound of a result.
     """
 
+    session: Session
     registry: Registry
     limit_bytes: int
 
@@ -43,7 +46,7 @@ class StepExecutor:
         failure: Failure | None = None
         try:
             args, kwargs = step.binding.decode_arguments(json.dumps(task.input), where=where)
-            result = run_step(context, lambda: step.function(*args, **kwargs))
+            result = run_step(self.session, context, lambda: step.function(*args, **kwargs))
             output = step.binding.encode_result(result, where=where, limit_bytes=self.limit_bytes)
         except ControlFlow:
             raise

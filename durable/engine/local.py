@@ -17,12 +17,13 @@ from durable.core.states import CheckpointStatus
 from durable.engine.apply import checkpoint_of
 from durable.engine.suspend import Suspension, retry_suspension
 from durable.engine.turn import Turn
-from durable.engine.usercode import only_alias, run_step
+from durable.engine.usercode import run_step
 from durable.engine.writing import Writer
 from durable.replay.decision import RecordCommand
 from durable.replay.operations import Answer, Outcome, Position, RecordValue, RunLocal, RunTransaction
 from durable.store.errors import StoreTrouble
 from durable.store.records import CheckpointWrite
+from durable.store.seam import Session
 
 IN_PROCESS_BACKOFF_S = 1.0
 """A local step waits this long in its thread for the next attempt; beyond it the run suspends."""
@@ -36,18 +37,20 @@ class LocalWork:
     """Runs local steps for the turns of one instance.
 
     Attributes:
-        alias: The store's database alias.
         writer: Stores what was done.
         clock: The instance's clock.
         ids: Randomness for jitter.
         watch: Shows a step that takes long, while it runs.
     """
 
-    alias: str
     writer: Writer
     clock: Clock
     ids: Ids
     watch: Watch
+
+    @property
+    def _session(self) -> Session:
+        return self.writer.store.session
 
     def run(self, turn: Turn, operation: LocalOperation) -> Answer | Suspension:
         """Run a local step or a transaction until it succeeds, fails for good, or must wait long.
@@ -100,7 +103,9 @@ class LocalWork:
                 if isinstance(operation, RunTransaction):
                     self._commit(turn, operation, attempts, started_at_us)
                     return None
-                output = operation.encode(run_step(self._step_context(turn, operation, attempts), operation.call))
+                output = operation.encode(
+                    run_step(self._session, self._step_context(turn, operation, attempts), operation.call)
+                )
         except ControlFlow:
             raise
         except BaseException as error:  # noqa: BLE001  # whatever a step raises is the step's failure
@@ -139,8 +144,8 @@ class LocalWork:
         made: list[CheckpointWrite] = []
 
         def work() -> CheckpointWrite:
-            with only_alias(self.alias):
-                output = operation.encode(run_step(context, operation.call, tidy=False))
+            with self._session.writes_only_here():
+                output = operation.encode(run_step(self._session, context, operation.call, tidy=False))
             command = self._command(operation, output, None, attempts, started_at_us)
             made[:] = [checkpoint_of(turn.claim, command, turn.now_us)]
             return made[0]

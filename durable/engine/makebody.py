@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from durable.authoring.refs import Workflow
@@ -29,7 +30,7 @@ def make_turn(engine: Engine, claim: ClaimedRun, text: str, records: Sequence[Ch
         uuid=engine.ports.ids.uuid,
         random=engine.ports.ids.random,
         instant_us=instant_of,
-        guard=guard_operations,
+        guard=partial(guard_operations, engine.store.session),
         limit_bytes=engine.config.payload_max_bytes,
     )
     context = BodyContext(claim.lease.run_id, claim.generation + 1, surroundings)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import DatabaseError, InterfaceError, connections, transaction
 
 from durable.core.errors import ConfigurationError
+from durable.store.connections import alias_in_transaction, tidy_connections, writes_only_to
 from durable.store.dialects import Dialect, PostgresqlDialect, SqliteDialect
 from durable.store.errors import ConnectionTrouble, TransientTrouble
 from durable.store.seam import Counters, Row, Session, Statement
@@ -70,6 +71,18 @@ class DjangoSession:
                 raise
             self.close()
             raise ConnectionTrouble(str(trouble)) from trouble
+
+    def writes_only_here(self) -> AbstractContextManager[None]:
+        """Refuse user code's writes to other databases inside the block."""
+        return writes_only_to(self.alias)
+
+    def open_transaction(self) -> str | None:
+        """Return an alias on which user code has a transaction open in this thread."""
+        return alias_in_transaction()
+
+    def tidy(self) -> None:
+        """Put right what user code left on this thread's connections."""
+        tidy_connections()
 
     def prepare_for_work(self) -> None:
         """Nothing is needed by default."""

@@ -73,6 +73,15 @@ class Session(Protocol):
     def prepare_for_work(self) -> None:
         """Ready the calling thread's connection for a worker; nothing where nothing is needed."""
 
+    def writes_only_here(self) -> AbstractContextManager[None]:
+        """Refuse user code's writes to other databases inside the block."""
+
+    def open_transaction(self) -> str | None:
+        """Return an alias on which user code has a transaction open in this thread."""
+
+    def tidy(self) -> None:
+        """Put right what user code left on this thread's connections."""
+
     def in_transaction(self) -> bool:
         """Tell whether the caller has a transaction open on this connection."""
 
