@@ -437,14 +437,27 @@ class TransportUnavailable(DurableError):
 
 
 class MigrationsMissing(DurableError):
-    """Report a database without the tables of this app."""
+    """Report a database that is not ready for this app.
+
+    Attributes:
+        tables: Tables that are not there.
+        migrations: Migrations that are not applied.
+        database: Its alias.
+    """
 
     code = "migrations_missing"
     retryable = False
 
-    def __init__(self, tables: Sequence[str]) -> None:
+    def __init__(
+        self, tables: Sequence[str] = (), *, migrations: Sequence[str] = (), database: str = "default"
+    ) -> None:
         self.tables = tuple(tables)
-        super().__init__(f"Tables are missing: {', '.join(self.tables)}. Run: manage.py migrate durable")
+        self.migrations = tuple(migrations)
+        self.database = database
+        lacking = "Tables are missing" if self.tables else "Migrations are not applied"
+        option = "" if database == "default" else f" --database {database}"
+        names = ", ".join(self.tables or self.migrations)
+        super().__init__(f"{lacking}: {names}. Run: manage.py migrate durable{option}")
 
 
 class MalformedMessage(DurableError):

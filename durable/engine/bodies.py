@@ -117,7 +117,10 @@ class BodyPool:
     def _serve(self, thread: BodyThread) -> Callable[[], None]:
         def serve() -> None:
             while (job := thread.inbox.get()) is not STOP:
-                job()
+                try:
+                    job()
+                except Exception:
+                    logger.exception("A body thread met an error and goes on")
             for turn in thread.parked.values():
                 self._discard(turn)
             thread.parked.clear()

@@ -9,9 +9,10 @@ from typing import Any
 
 from durable.authoring.refs import Workflow
 from durable.core.durations import to_us
-from durable.core.errors import RunIdConflict
+from durable.core.errors import OperationRefused, RunIdConflict
 from durable.core.ids import check_name, check_run_id
 from durable.engine.engine import Engine
+from durable.replay.body import is_in_body
 from durable.store.records import NewRun, Started
 
 DEFAULT_NAMESPACE = "default"
@@ -31,10 +32,16 @@ def start_run(
         run_id: The caller's id; ``None`` makes one.
 
     Raises:
+        OperationRefused: A workflow body called it, which every replay would do again.
         PayloadError: An argument cannot be carried, or does not fit its annotation.
         RunIdConflict: The id belongs to a run of another workflow.
         StoreUnavailable: The database did not answer.
     """
+    if is_in_body():
+        raise OperationRefused(
+            "start()", "a workflow body would start the run again in every replay", "Start it in a step of the body."
+        )
+    warn_of_other_transaction(engine)
     run = new_run(engine, workflow, args, kwargs, run_id)
     started = store_run(engine, run)
     if started.created:
@@ -74,6 +81,16 @@ def store_run(engine: Engine, run: NewRun) -> Started:
     if engine.store.session.in_transaction():
         return engine.store.start_runs([run])[0]
     return engine.persistence.attempts(lambda: engine.store.start_runs([run])[0])
+
+
+def warn_of_other_transaction(engine: Engine) -> None:
+    """Say that a transaction on another database does not carry the run: it exists although that one rolls back."""
+    alias = engine.store.session.open_transaction()
+    if alias is not None and not engine.store.session.in_transaction():
+        logger.warning(
+            "A run is started inside a transaction on another database, which it is not part of",
+            extra={"open_alias": alias, "store_alias": engine.alias},
+        )
 
 
 def check_existing(started: Started, run: NewRun) -> None:

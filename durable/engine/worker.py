@@ -177,8 +177,10 @@ class Worker:
     def _release(self, claim: ClaimedRun) -> None:
         """Give back a run that is not executed here after all."""
         end = TurnEnd(lease=claim.lease, status=RunStatus.SUSPENDED, wake_at_us=self.engine.dbclock.now_us())
+        store = self.engine.store
         try:
-            self.engine.store.end_turns([end])
+            while not store.end_turns([end])[0] and store.begin_turn(claim.lease) is not None:
+                logger.debug("A wake met a run that is given back", extra={"run_id": claim.lease.run_id})
         except StoreTrouble:
             logger.warning("A run could not be given back; its lease runs out", extra={"run_id": claim.lease.run_id})
         self.holdings.drop(claim.lease)

@@ -1,27 +1,44 @@
-"""What the commands share: options, the engine they work on, and how a worker process lives and dies."""
+"""What the commands share: the option ``--database``, the engine they work on, errors of one line, and exit codes.
+
+====  =======================================================================================
+code  meaning
+====  =======================================================================================
+0     done
+1     the run that was waited for did not complete, or not every id could be served
+2     nothing was done: wrong options, no such run, no tables, a database that does not answer
+3     the run that was waited for goes on
+130   interrupted
+====  =======================================================================================
+"""
 
 from __future__ import annotations
 
-import signal
+import json
+import os
 import sys
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connections
+from django.db import DatabaseError, InterfaceError
 
-from durable.core.errors import ConfigurationError, DurableError, MigrationsMissing
+from durable.conf import get_config
+from durable.core.errors import DurableError
+from durable.core.showing import one_line
 from durable.engine.engine import Engine
 from durable.engine.instance import get_engine
-from durable.engine.worker import Worker
-from durable.models import BufferedSignal, SignalWaiter, StepCheckpoint, TransportMessage, WorkflowRun
+from durable.management.readiness import require_alias, require_tables, unreachable
+from durable.store.errors import StoreTrouble
 
-TABLES = (WorkflowRun, StepCheckpoint, SignalWaiter, BufferedSignal, TransportMessage)
+DONE = 0
+NOT_ALL_DONE = 1
+REFUSED = 2
+STILL_OPEN = 3
+INTERRUPTED = 130
 
 
 class DurableCommand(BaseCommand):
-    """A command on one store."""
+    """A command on one store. It answers on standard output and complains on standard error."""
 
     requires_migrations_checks = False
 
@@ -31,73 +48,63 @@ class DurableCommand(BaseCommand):
             "--database", metavar="ALIAS", help="database alias of the store (default: DURABLE['DATABASE'])"
         )
 
-    def engine(self, options: dict[str, Any]) -> Engine:
-        """Return the engine to work on.
-
-        Raises:
-            CommandError: Settings are not accepted, or tables are missing.
-        """
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Do the command's work; turn what can go wrong into one line and an exit code."""
+        alias = options["database"]
         try:
-            engine = get_engine(options["database"])
-            require_tables(engine.alias)
+            alias = alias or get_config().database
+            code = self.perform(self._ready_engine(alias), options)
         except DurableError as error:
-            raise CommandError(str(error)) from error
-        return engine
+            raise refusal(str(error)) from error
+        except (StoreTrouble, DatabaseError, InterfaceError) as error:
+            raise refusal(str(unreachable(alias, error))) from error
+        except BrokenPipeError:
+            _stop_printing()
+            code = DONE
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        if code != DONE:
+            sys.exit(code)
+
+    def perform(self, engine: Engine, options: dict[str, Any]) -> int:
+        """Do the command's work and return the exit code."""
+        raise NotImplementedError
+
+    def _ready_engine(self, alias: str) -> Engine:
+        require_alias(alias)
+        require_tables(alias)
+        return get_engine(alias)
 
     def say(self, text: str, options: dict[str, Any]) -> None:
         """Print a line for people, unless they asked for silence."""
         if options["verbosity"] > 0:
             self.stdout.write(text)
 
+    def warn(self, text: str, options: dict[str, Any]) -> None:
+        """Print a line that people should see, on standard error, unless they asked for silence."""
+        if options["verbosity"] > 0:
+            self.stderr.write(self.style.WARNING(text))
 
-def require_tables(alias: str) -> None:
-    """Check that the store's tables are there.
+    def print_lines(self, lines: Iterable[str]) -> None:
+        """Print what was asked for, whatever the verbosity."""
+        for line in lines:
+            self.stdout.write(line)
 
-    Raises:
-        MigrationsMissing: Some are not.
-        ConfigurationError: The database cannot be reached.
-    """
-    try:
-        there = set(connections[alias].introspection.table_names())
-    except Exception as error:
-        raise ConfigurationError(f"The database {alias!r} cannot be reached: {type(error).__name__}.") from error
-    missing = [model._meta.db_table for model in TABLES if model._meta.db_table not in there]
-    if missing:
-        raise MigrationsMissing(missing)
+    def print_json(self, value: Any) -> None:
+        """Print a value for programs."""
+        self.stdout.write(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-class WorkerProcess:
-    """Runs a worker in the main thread until it is told to end.
-
-    SIGTERM and SIGINT drain; a second one ends at once.
-
-    Args:
-        worker: What to run.
-        say: Prints a line for people.
-    """
-
-    def __init__(self, worker: Worker, say: Callable[[str], None]) -> None:
-        self._worker = worker
-        self._say = say
-        self._asked = 0
-
-    def run(self) -> int:
-        """Work until told to end; return the exit code."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
-        self._worker.start()
-        self._worker.run()
-        self._say("Draining: what has begun is finished, nothing new is taken.")
-        drained = self._worker.drain(lambda: self._asked > 1)
-        self._say("Stopped." if drained else "Stopped before everything was finished; it is taken up by others.")
-        return 0 if drained else 1
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self._asked += 1
-        self._worker.stop()
+def add_json_option(parser: CommandParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
-def leave(code: int) -> None:
-    """Leave the process with an exit code, whatever threads are left."""
-    if code:
-        sys.exit(code)
+def refusal(message: str) -> CommandError:
+    """Return the error that ends a command which did nothing: one line, exit code 2."""
+    return CommandError(one_line(message), returncode=REFUSED)
+
+
+def _stop_printing() -> None:
+    """Let nobody complain at exit that the reader of a pipe has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.utils import ConnectionDoesNotExist
 
-from durable.core.errors import ConfigurationError, DurableError, StoreUnavailable, nearest
+from durable.core.errors import ConfigurationError, MigrationsMissing, StoreUnavailable, nearest
 from durable.core.showing import one_line
 from durable.models import BufferedSignal, SignalWaiter, StepCheckpoint, TransportMessage, WorkflowRun
 
@@ -21,24 +21,6 @@ if TYPE_CHECKING:
 
 APP = "durable"
 TABLES = (WorkflowRun, StepCheckpoint, SignalWaiter, BufferedSignal, TransportMessage)
-
-
-class NotMigrated(DurableError):
-    """Report a database that lacks tables or migrations of this app.
-
-    Attributes:
-        alias: Of the database.
-        missing: The tables, or the migrations.
-    """
-
-    code = "not_migrated"
-    retryable = False
-
-    def __init__(self, alias: str, what: str, missing: list[str]) -> None:
-        self.alias = alias
-        self.missing = missing
-        database = "" if alias == DEFAULT_DB_ALIAS else f" --database {alias}"
-        super().__init__(f"{what}: {', '.join(missing)}. Run: manage.py migrate {APP}{database}")
 
 
 def require_alias(alias: str) -> None:
@@ -59,7 +41,7 @@ def require_tables(alias: str) -> None:
     """Check that the store's tables are there and this app's migrations applied, in two statements.
 
     Raises:
-        NotMigrated: Something is missing; names the command to run.
+        MigrationsMissing: Something is missing; names the command to run.
         StoreUnavailable: The database cannot be reached; names its address.
     """
     try:
@@ -68,10 +50,8 @@ def require_tables(alias: str) -> None:
         unapplied = [] if lacking else unapplied_migrations(connections[alias])
     except (DatabaseError, InterfaceError) as error:
         raise unreachable(alias, error) from error
-    if lacking:
-        raise NotMigrated(alias, "Tables are missing", lacking)
-    if unapplied:
-        raise NotMigrated(alias, "Migrations are not applied", unapplied)
+    if lacking or unapplied:
+        raise MigrationsMissing(lacking, migrations=unapplied, database=alias)
 
 
 def unapplied_migrations(connection: BaseDatabaseWrapper) -> list[str]:

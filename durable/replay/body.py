@@ -16,6 +16,19 @@ from durable.replay.operations import Answer, Operation
 UNWIND_LIMIT = 1000
 """How many operations a body that swallows its discarding may still try before it is left alone."""
 
+_in_body: contextvars.ContextVar[bool] = contextvars.ContextVar("durable_in_body", default=False)
+
+
+def is_in_body() -> bool:
+    """Tell whether the calling code is a workflow body itself, not one of its steps."""
+    return _in_body.get()
+
+
+def _context_of_body() -> contextvars.Context:
+    context = contextvars.Context()
+    context.run(_in_body.set, True)
+    return context
+
 
 @dataclass(frozen=True, slots=True)
 class Returned:
@@ -57,7 +70,7 @@ class GreenletBody:
         """Switch into the body."""
         if self._greenlet is None:
             self._greenlet = greenlet(self._run_to_end)
-            self._greenlet.gr_context = contextvars.Context()
+            self._greenlet.gr_context = _context_of_body()
             event: Event = self._greenlet.switch()
         else:
             event = self._greenlet.switch(answer)
@@ -106,7 +119,7 @@ class CoroutineBody:
     def __init__(self, start: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         self._start = start
         self._coroutine: Coroutine[Any, Any, Any] | None = None
-        self._context = contextvars.Context()
+        self._context = _context_of_body()
         self.closed = False
 
     def resume(self, answer: Answer | None) -> Event:
