@@ -214,8 +214,9 @@ class BodyPool:
     def _fresh(self, claim: ClaimedRun, prefetched: Prefetched | None) -> Turn:
         if claim.input is not None:
             return self._callbacks.make_turn(claim, claim.input, ())
-        if prefetched is None:
-            prefetched = self.prefetch([claim])[claim.lease.run_pk]
+        return self._replayed(claim, prefetched or self.prefetch([claim])[claim.lease.run_pk])
+
+    def _replayed(self, claim: ClaimedRun, prefetched: Prefetched) -> Turn:
         return self._callbacks.make_turn(claim, prefetched.input, prefetched.history)
 
     def prefetch(self, claims: Sequence[ClaimedRun]) -> dict[int, Prefetched]:
@@ -314,7 +315,7 @@ class BodyPool:
             if now_us is None:
                 raise LeaseLost(claim.lease.run_id)
             if turn is None or turn.waiting is None:
-                turn = self._fresh(claim, None)
+                turn = self._replayed(claim, self.prefetch([claim])[claim.lease.run_pk])
                 turn.now_us = now_us
             else:
                 self._advancer.refresh(turn, turn.waiting, now_us)
