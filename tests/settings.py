@@ -1,5 +1,6 @@
 """Settings of the tests: the test project's, on the database that the pass chose (see `tests.rig.plugin`)."""
 
+import json
 import os
 from typing import Any
 
@@ -20,3 +21,4 @@ SECRET_KEY = "for tests only"
 INSTALLED_APPS = [*PROJECT_APPS, "tests.app"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 DATABASES = {"default": _database("DATABASE_URL"), "other": _database("DATABASE_URL_OTHER")}
+DURABLE = json.loads(os.environ.get("DURABLE_TEST_SETTINGS", "{}"))

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Any, assert_never
 
 from durable.authoring.refs import Workflow
-from durable.core.errors import LeaseLost, PayloadError
+from durable.core.errors import LeaseLost, NonDeterminismError, PayloadError
 from durable.core.failure import Failure
 from durable.core.states import CheckpointStatus
 from durable.engine.apply import Translation, checkpoint_of
@@ -81,7 +81,11 @@ class Advancer:
             if operation is None:
                 event = turn.body.resume(None)
             else:
-                answer = self._answer(turn, operation)
+                try:
+                    answer = self._answer(turn, operation)
+                except NonDeterminismError as mismatch:
+                    turn.body.discard()
+                    return self._end(turn, workflow, Raised(mismatch))
                 if isinstance(answer, Finish):
                     turn.waiting = operation
                     return answer

@@ -27,7 +27,7 @@ from durable.core.errors import DurableError
 from durable.core.showing import one_line
 from durable.engine.engine import Engine
 from durable.engine.instance import get_engine
-from durable.management.readiness import require_alias, require_tables, unreachable
+from durable.management.readiness import require_alias, require_sound_declarations, require_tables, unreachable
 from durable.store.errors import StoreTrouble
 
 DONE = 0
@@ -40,7 +40,8 @@ INTERRUPTED = 130
 class DurableCommand(BaseCommand):
     """A command on one store. It answers on standard output and complains on standard error."""
 
-    requires_migrations_checks = False
+    # The project's checks print remarks at every verbosity; what would keep this app from working is looked at below.
+    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add what every command takes."""
@@ -72,6 +73,7 @@ class DurableCommand(BaseCommand):
 
     def _ready_engine(self, alias: str) -> Engine:
         require_alias(alias)
+        require_sound_declarations()
         require_tables(alias)
         return get_engine(alias)
 

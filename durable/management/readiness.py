@@ -7,11 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from django.core.checks import run_checks
 from django.db import DatabaseError, InterfaceError, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.utils import ConnectionDoesNotExist
 
+from durable.checks import TAG
 from durable.core.errors import ConfigurationError, MigrationsMissing, StoreUnavailable, nearest
 from durable.core.showing import one_line
 from durable.models import BufferedSignal, SignalWaiter, StepCheckpoint, TransportMessage, WorkflowRun
@@ -35,6 +37,17 @@ def require_alias(alias: str) -> None:
         close = nearest(alias, connections.settings)
         known = f"Did you mean {close!r}?" if close else f"Known: {', '.join(sorted(connections.settings))}."
         raise ConfigurationError(f"There is no database {alias!r} in settings.DATABASES. {known}") from error
+
+
+def require_sound_declarations() -> None:
+    """Check that this app's system checks find no error.
+
+    Raises:
+        ConfigurationError: They find some; tells all of them.
+    """
+    errors = [each for each in run_checks(tags=[TAG]) if each.is_serious()]
+    if errors:
+        raise ConfigurationError(" ".join(f"({each.id}) {each.msg} {each.hint or ''}".rstrip() for each in errors))
 
 
 def require_tables(alias: str) -> None:
@@ -71,7 +84,7 @@ def unapplied_migrations(connection: BaseDatabaseWrapper) -> list[str]:
 def unreachable(alias: str, error: Exception) -> StoreUnavailable:
     """Say that a database does not answer: its address without its password, and the driver's reason on one line."""
     password = str(connections[alias].settings_dict.get("PASSWORD") or "")
-    reason = one_line(str(error), 300) or type(error).__name__
+    reason = one_line(str(error).strip().partition("\n")[0], 300) or type(error).__name__
     if password:
         reason = reason.replace(password, "***")
     return StoreUnavailable(f"{address_of(alias)}: {reason}")
