@@ -48,6 +48,25 @@ def show_span(begin: datetime | None, end: datetime | None, now: datetime | None
     return "" if now is None else f"{show_duration(now - begin)} …"
 
 
+def queue_wait(enqueued: datetime | None, started: datetime | None) -> timedelta | None:
+    """Return how long a step waited for a worker.
+
+    What is stored is when its last attempt was enqueued and when its first one started, so that nothing is known of a
+    step that was tried again.
+    """
+    if enqueued is None or started is None or started < enqueued:
+        return None
+    return started - enqueued
+
+
+def show_queue_wait(enqueued: datetime | None, started: datetime | None, now: datetime | None = None) -> str:
+    """Return how long a step waited for a worker, or has been waiting; nothing where that is not known."""
+    if started is None:
+        return show_span(enqueued, None, now)
+    wait = queue_wait(enqueued, started)
+    return "" if wait is None else show_duration(wait)
+
+
 def one_line(text: str, limit: int | None = None) -> str:
     """Return text on one line, without control characters, of at most so many characters."""
     flat = _STEERING.sub("\ufffd", _SPACE.sub(" ", text)).strip()

@@ -11,7 +11,7 @@ from django.core.checks import run_checks
 from django.db import DatabaseError, InterfaceError, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
-from django.db.utils import ConnectionDoesNotExist
+from django.utils.connection import ConnectionDoesNotExist
 
 from durable.checks import TAG
 from durable.core.errors import ConfigurationError, MigrationsMissing, StoreUnavailable, nearest

@@ -79,7 +79,9 @@ class Command(DurableCommand):
         engine = worker.engine
         workflows = [f"{name}@{version}" for name, version in worker.interest.workflows]
         served = worker.options.queues or engine.registry.step_names()
-        drives = count(len(workflows), "workflow") if worker.bodies is not None else "no runs (DURABLE['DRIVE'] is False)"
+        drives = (
+            count(len(workflows), "workflow") if worker.bodies is not None else "no runs (DURABLE['DRIVE'] is False)"
+        )
         lines = [
             f"{self.style.SUCCESS(f'durable worker {engine.owner[:8]}')} on the database {engine.alias!r}",
             f"  drives {drives}{listed(workflows)}",
