@@ -124,7 +124,7 @@ class BodyPool:
             for turn in thread.parked.values():
                 self._discard(turn)
             thread.parked.clear()
-            self._ports.store.session.close()
+            self._ports.store.session.leave_thread()
 
         return serve
 

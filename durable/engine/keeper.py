@@ -134,7 +134,7 @@ class Keeper:
                 self._ports.clock.sleep(min(self._third_s / 4, 1.0))
             except Exception:
                 logger.exception("The lease thread met an error and goes on")
-        self._ports.store.session.close()
+        self._ports.store.session.leave_thread()
 
     def tick(self) -> None:
         """Do what is due."""

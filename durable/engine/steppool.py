@@ -119,7 +119,7 @@ class StepPool:
                 logger.exception("A step ended in an error of the engine", extra={"step_id": job.task.step_id})
             finally:
                 self._done(job)
-        self._ports.store.session.close()
+        self._ports.store.session.leave_thread()
 
     def _next(self) -> Job | None:
         while True:

@@ -87,6 +87,10 @@ class DjangoSession:
     def prepare_for_work(self) -> None:
         """Nothing is needed by default."""
 
+    def leave_thread(self) -> None:
+        """Close every connection of the calling thread."""
+        connections.close_all()
+
     def close(self) -> None:
         """Close the calling thread's connection."""
         if not self.in_transaction():

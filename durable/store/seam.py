@@ -88,5 +88,8 @@ class Session(Protocol):
     def after_commit(self, action: Callable[[], None]) -> None:
         """Run an action after the caller's transaction, at once when there is none."""
 
+    def leave_thread(self) -> None:
+        """Close every connection of the calling thread, which ends: the store's, and those that user code opened."""
+
     def close(self) -> None:
         """Close the thread's connection; the next statement opens another."""
