@@ -224,6 +224,7 @@ class SqliteSession(DjangoSession):
 
     @contextmanager
     def _atomic(self) -> Iterator[None]:
+        self._raw()  # the wrapper learns its mode when it connects
         wrapper: Any = self.connection
         mode = wrapper.transaction_mode
         wrapper.transaction_mode = "IMMEDIATE"
