@@ -91,6 +91,8 @@ class ChargeFacts:
         amount: What they come to.
         charged_twice: Orders with more than one line.
         bodies: Executions of the body.
+        ended: Executions that came to their end: charged, found charged, refused.
+        unsaved: Those of them whose result was not stored, since their process was killed before.
         ran_twice: Executions beyond the first of the same attempt of the same step.
         killed: Executions that never ended.
         found: Executions that found their charge in the ledger and did not charge again.
@@ -102,6 +104,8 @@ class ChargeFacts:
     amount: Decimal
     charged_twice: int
     bodies: int
+    ended: int
+    unsaved: int
     ran_twice: int
     killed: int
     found: int
@@ -115,11 +119,14 @@ def read_charge_facts() -> ChargeFacts:
     log = list(ChargeAttempt.objects.values_list("step_id", "attempt", "outcome"))
     outcomes = Counter(outcome for _, _, outcome in log)
     kinds = ChargeAttempt.Outcome
+    ended = [step_id for step_id, _, outcome in log if outcome in {kinds.CHARGED, kinds.FOUND, kinds.REFUSED}]
     return ChargeFacts(
         charges=ledger.total(),
         amount=sum(Charge.objects.values_list("amount", flat=True), Decimal(0)),
         charged_twice=sum(count > 1 for count in ledger.values()),
         bodies=len(log),
+        ended=len(ended),
+        unsaved=len(ended) - len(set(ended)),
         ran_twice=len(log) - len({(step_id, attempt) for step_id, attempt, _ in log}),
         killed=outcomes[kinds.OPEN],
         found=outcomes[kinds.FOUND],

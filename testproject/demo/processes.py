@@ -15,7 +15,12 @@ STOP_LIMIT_S = 20
 def run_command(*args: str) -> subprocess.CompletedProcess[str]:
     """Run a management command in a process of its own and return how it ended."""
     return subprocess.run(  # noqa: S603 - our own command line
-        [sys.executable, str(MANAGE), *args], capture_output=True, text=True, encoding="utf-8", env=_environment()
+        [sys.executable, str(MANAGE), *args],
+        check=False,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=_environment(),
     )
 
 

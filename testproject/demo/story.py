@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 from django.contrib.auth import get_user_model
@@ -79,7 +80,7 @@ class Story:
         get_user_model().objects.create_superuser("demo", "", "demo")
         stock_products(read_products())
         screen.fact("database", f"{shown(self._database)} (new)")
-        screen.fact("lease", "5 s here instead of 30 s: so soon is a dead worker's work taken over")
+        screen.fact("lease", "5 s instead of 30 s, so that a dead worker's work is soon taken over")
 
     def _run_until_killed(self) -> None:
         screen, worker = self._screen, self._start_worker()
@@ -91,8 +92,7 @@ class Story:
         worker.kill()
         self._keep_progress(read_progress(worker.pid))
         screen.loud(
-            f"kill -9 {worker.pid}: {in_flight} charges were in flight, "
-            f"{charged} of them in the ledger but not yet in the store"
+            f"kill -9 {worker.pid}: {in_flight} charges were in flight, {charged} of them already in the ledger"
         )
 
     def _run_to_end(self) -> None:
@@ -180,27 +180,27 @@ class Story:
 
     def _show_outcomes(self) -> None:
         screen, rows = self._screen, read_outcomes()
-        screen.title(f"{'Orders':<26}{'number':>8}{'total':>14}")
+        screen.title(row_of("Orders", "number", "total", indent=0))
         for row in rows:
-            screen.say(f"  {row.outcome:<24}{row.orders:>8}{row.total:>14,.2f}")
-        orders, total = sum(row.orders for row in rows), sum(row.total for row in rows)
-        screen.say(f"  {'all':<24}{orders:>8}{total:>14,.2f}")
+            screen.say(row_of(row.outcome, row.orders, row.total))
+        screen.say(row_of("all", sum(row.orders for row in rows), sum((row.total for row in rows), Decimal(0))))
         statuses = read_statuses()
         by_status = ", ".join(f"{count} {status}" for status, count in sorted(statuses.by_status.items()))
-        screen.say(f"  {'runs that have ended':<24}{statuses.ended:>8}  {by_status}")
+        screen.say(row_of("runs that have ended", statuses.ended, by_status))
 
     def _show_charges(self) -> None:
         screen, facts = self._screen, read_charge_facts()
-        screen.title(f"{'Charges':<26}{'number':>8}{'total':>14}")
-        screen.say(f"  {'in the ledger':<24}{facts.charges:>8}{facts.amount:>14,.2f}")
-        screen.say(f"  {'orders charged twice':<24}{facts.charged_twice:>8}")
-        screen.say(
-            f"  {'bodies executed':<24}{facts.bodies:>8}  for {facts.charges} charges and {facts.refused} refusals"
-        )
-        screen.say(f"  {'  the provider failed':<24}{facts.retried:>8}  tried again by the step's retries")
-        screen.say(f"  {'  killed with worker 1':<24}{facts.killed:>8}  never came to their end")
-        screen.say(f"  {'  ran twice':<24}{facts.ran_twice:>8}  executed again by worker 2")
-        screen.say(f"  {'  found it charged':<24}{facts.found:>8}  the ledger knew the step id: no second charge")
+        screen.title(row_of("Charges", "number", "total", indent=0))
+        screen.say(row_of("in the ledger", facts.charges, facts.amount))
+        screen.say(row_of("orders charged twice", facts.charged_twice))
+        screen.title(row_of("Executions of the charge step", "number", indent=0))
+        ended = f"{facts.charges} charged, {facts.refused} refused, {facts.unsaved} killed before that was stored"
+        screen.say(row_of("came to their end", facts.ended, ended))
+        screen.say(row_of("failed by the provider", facts.retried, "the step's retries tried again"))
+        screen.say(row_of("killed on their way", facts.killed, "with worker 1"))
+        screen.say(row_of("all", facts.bodies))
+        screen.say(row_of("ran a second time", facts.ran_twice, "worker 2 took over what was killed"))
+        screen.say(row_of("found their charge made", facts.found, "the ledger knew the step id: not charged again"))
 
     def _check(self) -> int:
         """Have a process of its own compare file, store and ledger; return its exit code."""
@@ -218,6 +218,13 @@ class Story:
         database = f"DATABASE_URL=sqlite:///{shown(self._database)}"
         screen.say(f"  {database} \\\n  {shown(Path(sys.executable))} {shown(MANAGE)} runserver")
         screen.say("  http://127.0.0.1:8000/admin/   user demo, password demo")
+
+
+def row_of(name: str, number: int | str, more: Decimal | str = "", *, indent: int = 2) -> str:
+    """Return a row of a table; amounts are aligned, words follow."""
+    is_column = isinstance(more, Decimal) or indent == 0
+    tail = f"{more:>14,.2f}" if isinstance(more, Decimal) else f"{more:>14}" if is_column else f"   {more}"
+    return f"{' ' * indent}{name:<{30 - indent}}{number:>8}{tail}".rstrip()
 
 
 def shown(path: Path) -> str:

@@ -51,7 +51,7 @@ class Order(models.Model):
 
 
 class Charge(models.Model):
-    """A line of the payment ledger. The step id is the idempotency key: one step charges once, however often it runs."""
+    """A line of the payment ledger; the step id is its idempotency key: a step charges once, however often it runs."""
 
     step_id = models.CharField("step id", max_length=255, unique=True)
     order = models.ForeignKey(Order, models.PROTECT, related_name="charges")
