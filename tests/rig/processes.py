@@ -27,7 +27,7 @@ class ManagedProcess:
             self.popen = subprocess.Popen(
                 [sys.executable, "-W", "error", "-m", "tests.rig.launch", *args],
                 cwd=ROOT,
-                env=_environment(env or {}),
+                env=environment(env or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -133,7 +133,7 @@ def disconnect_others(alias: str) -> None:
 APPLICATION = f"durable-rig-{os.getpid()}"
 
 
-def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+def environment(extra: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with the test databases in the place of the real ones."""
     databases = {variable: url_of(dict(connections[alias].settings_dict)) for alias, variable in VARIABLES.items()}
     return {
