@@ -32,9 +32,8 @@ RUN_COLUMNS = (
     Column(title="status"),
     Column(title="created"),
     Column(title="took", right=True),
-    Column(title="waiting on"),
     Column(title="tags"),
-    Column(title="error"),
+    Column(title="waits for, or error"),
 )
 CHECKPOINT_COLUMNS = (
     Column(title="#", right=True),
@@ -61,11 +60,10 @@ def run_row(run: WorkflowRun, style: Style, now: datetime) -> list[Cell | str]:
         run.run_id,
         f"{run.workflow}@{run.version}",
         status_cell(run.status, style),
-        show_instant(run.created_at),
+        show_when(run.created_at, now),
         run_span(run, now),
-        run.waiting_on,
         ", ".join(_tags(run)),
-        error_line(run.error),
+        error_line(run.error) or run.waiting_on or run.note,
     ]
 
 
@@ -106,7 +104,7 @@ def checkpoint_row(checkpoint: StepCheckpoint, style: Style, now: datetime) -> l
         str(checkpoint.attempts or ""),
         show_queue_wait(checkpoint.enqueued_at, checkpoint.started_at, open_now),
         show_span(checkpoint.started_at, checkpoint.finished_at, open_now),
-        "" if open_now is None else show_instant(checkpoint.wake_at),
+        "" if open_now is None or checkpoint.wake_at is None else show_when(checkpoint.wake_at, now),
         error_line(checkpoint.error),
     ]
 
@@ -126,6 +124,12 @@ def held_by(run: WorkflowRun) -> str:
 def show_instant(instant: datetime | None) -> str:
     """Return an instant in the project's time zone, to the second."""
     return "" if instant is None else timezone.localtime(instant).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def show_when(instant: datetime, now: datetime) -> str:
+    """Return an instant as shortly as a list needs it: of today, the time alone."""
+    local = timezone.localtime(instant)
+    return local.strftime("%H:%M:%S" if local.date() == timezone.localtime(now).date() else "%Y-%m-%d %H:%M")
 
 
 def error_line(text: str | None) -> str:

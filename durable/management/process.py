@@ -6,7 +6,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from django.utils import autoreload
@@ -42,17 +43,30 @@ class WorkerProcess:
         Args:
             greeting: Said when signals are obeyed and the threads have started.
         """
-        threading.Thread(target=self._stop_when_asked, name="durable-stop", daemon=True).start()
-        for number in SIGNALS:
-            signal.signal(number, self._on_signal)
-        self._worker.start()
-        self._say(greeting)
-        self._worker.run()
-        if self._asked:
-            self._say("Draining: what has begun is finished, nothing new is taken.")
-        drained = self._worker.drain()
+        with self._obeying_signals():
+            self._worker.start()
+            self._say(greeting)
+            self._worker.run()
+            if self._asked:
+                self._say("Draining: what has begun is finished, nothing new is taken.")
+            drained = self._worker.drain()
         self._say("Stopped." if drained else "Stopped before everything was finished; others take it up.")
         return drained
+
+    @contextmanager
+    def _obeying_signals(self) -> Iterator[None]:
+        stopper = threading.Thread(target=self._stop_when_asked, name="durable-stop", daemon=True)
+        stopper.start()
+        before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.write(self._ring, b".")
+            stopper.join()
+            os.close(self._ring)
+            os.close(self._bell)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         # A handler runs between two instructions of the main thread, which may hold any lock: only the kernel is asked.

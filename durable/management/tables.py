@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from durable.core.showing import display_width, fit, one_line
 
 GAP = "  "
-NARROWEST = 12
+NARROWEST = 24
 
 
 def plain(text: str) -> str:
@@ -52,7 +52,7 @@ def render_table(
         columns: The headings.
         rows: A cell for each column.
         heading: How the headings are coloured.
-        width: Where the last column is cut; ``None`` cuts nothing.
+        width: Of the terminal: the last column is cut there, or put on lines of its own; ``None`` cuts nothing.
     """
     cells = [[_cell(each) for each in row] for row in rows]
     used = [index for index in range(len(columns)) if any(row[index].text for row in cells)]
@@ -60,25 +60,32 @@ def render_table(
     body = [[row[index] for index in used] for row in cells]
     head = [Cell(column.title.upper(), heading) for column in shown]
     widths = [max(display_width(row[index].text) for row in [head, *body]) for index in range(len(shown))]
-    if width is not None and shown and not shown[-1].right:
-        rest = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
-        widths[-1] = min(widths[-1], max(NARROWEST, rest))
-    return [_line(row, shown, widths) for row in [head, *body]]
+    last = len(shown) - 1
+    if width is None or not shown or shown[last].right:
+        return [_line(row, shown, widths) for row in [head, *body]]
+    room = width - sum(widths[:last]) - len(GAP) * last
+    if room >= min(NARROWEST, widths[last]):
+        widths[last] = min(widths[last], room)
+        return [_line(row, shown, widths) for row in [head, *body]]
+    return list(_folded([head, *body], shown, widths, width))
 
 
-def render_facts(
-    facts: Sequence[tuple[str, Cell | str]], *, label: Callable[[str], str] = plain, width: int | None = None
-) -> list[str]:
+def _folded(
+    rows: Sequence[Sequence[Cell]], columns: Sequence[Column], widths: Sequence[int], width: int
+) -> Iterator[str]:
+    """Put the last column on a line of its own, below the others."""
+    for number, row in enumerate(rows):
+        *others, last = row
+        yield _line(others, columns[:-1], widths[:-1])
+        if last.text and number:
+            yield GAP * 2 + last.style(fit(last.text, width - 2 * len(GAP)))
+
+
+def render_facts(facts: Sequence[tuple[str, Cell | str]], *, label: Callable[[str], str] = plain) -> list[str]:
     """Return lines of a label and a value; facts without a value are left out."""
     told = [(name, cell) for name, value in facts if (cell := _cell(value)).text]
     indent = max((display_width(name) for name, _ in told), default=0) + len(GAP)
-    room = None if width is None else max(NARROWEST, width - indent)
-    return [
-        label(name)
-        + " " * (indent - display_width(name))
-        + cell.style(cell.text if room is None else fit(cell.text, room))
-        for name, cell in told
-    ]
+    return [f"{label(name)}{' ' * (indent - display_width(name))}{cell.style(cell.text)}" for name, cell in told]
 
 
 def _cell(value: Cell | str) -> Cell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from durable import Context, workflow
@@ -78,3 +79,14 @@ async def asynchronous(ctx: Context, number: int) -> int:
     second = await ctx.alocal_step("add", add, first, 1)
     await ctx.asleep("10ms")
     return second
+
+
+def be_busy(seconds: float) -> None:
+    """Take a while."""
+    time.sleep(seconds)
+
+
+@workflow
+def slow(ctx: Context, seconds: float) -> None:
+    """Be busy in a local step."""
+    ctx.local_step("busy", be_busy, seconds)

@@ -87,7 +87,7 @@ class Command(DurableCommand):
     def _print_run(self, engine: Engine, run: WorkflowRun, checkpoints: list[StepCheckpoint]) -> None:
         now, width = timezone.now(), terminal_width(self.stdout)
         details = facts.run_details(run, self.style, now, engine.config.redact)
-        self.print_lines(render_facts(details, label=self.style.MIGRATE_LABEL, width=width))
+        self.print_lines(render_facts(details, label=self.style.MIGRATE_LABEL))
         self.stdout.write("")
         if not checkpoints:
             self.stdout.write("It has no checkpoints yet.")
