@@ -194,7 +194,9 @@ class Story:
         screen.say(row_of("in the ledger", facts.charges, facts.amount))
         screen.say(row_of("orders charged twice", facts.charged_twice))
         screen.title(row_of("Executions of the charge step", "number", indent=0))
-        ended = f"{facts.charges} charged, {facts.refused} refused, {facts.unsaved} killed before that was stored"
+        ended = f"{facts.charges} charged, {facts.refused} refused"
+        if facts.unsaved:
+            ended += f", {facts.unsaved} killed before that was stored"
         screen.say(row_of("came to their end", facts.ended, ended))
         screen.say(row_of("failed by the provider", facts.retried, "the step's retries tried again"))
         screen.say(row_of("killed on their way", facts.killed, "with worker 1"))
