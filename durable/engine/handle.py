@@ -94,7 +94,7 @@ class RunHandle(Run[Any]):
         deadline = None if limit is None else clock.monotonic() + limit.total_seconds()
         look_s = FIRST_LOOK_S
         while True:
-            run = self._engine.persistence.attempts(self.read)
+            run = self.read()
             if run.status in TERMINAL:
                 return run
             if deadline is not None and limit is not None and clock.monotonic() >= deadline:

@@ -10,6 +10,7 @@ from durable.core.clock import Clock
 from durable.core.errors import StoreUnavailable
 from durable.core.ids import Ids
 from durable.store.errors import StoreTrouble
+from durable.store.seam import Session
 
 T = TypeVar("T")
 FIRST_WAIT_S = 0.02
@@ -43,6 +44,19 @@ class Persistence:
             self._clock.sleep(wait_s * (0.5 + self._ids.random() / 2))
             wait_s = min(wait_s * 2, LONGEST_WAIT_S)
             still_wanted()
+
+    def ask(self, session: Session, call: Callable[[], T]) -> T:
+        """Make a call for a caller who waits: once inside a transaction of the caller's, else a few times.
+
+        Raises:
+            StoreUnavailable: It failed each time.
+        """
+        if not session.in_transaction():
+            return self.attempts(call)
+        try:
+            return call()
+        except StoreTrouble as trouble:
+            raise StoreUnavailable("the transaction is broken and must be rolled back") from trouble
 
     def attempts(self, call: Callable[[], T], times: int = 3) -> T:
         """Repeat a call a few times, for a caller who waits.

@@ -78,9 +78,7 @@ def new_run(
 
 def store_run(engine: Engine, run: NewRun) -> Started:
     """Write a run; outside a transaction a lost answer is asked for again."""
-    if engine.store.session.in_transaction():
-        return engine.store.start_runs([run])[0]
-    return engine.persistence.attempts(lambda: engine.store.start_runs([run])[0])
+    return engine.persistence.ask(engine.store.session, lambda: engine.store.start_runs([run])[0])
 
 
 def warn_of_other_transaction(engine: Engine) -> None:

@@ -26,10 +26,7 @@ def send_signal(engine: Engine, token: str, payload: Any) -> None:
     check_name("token", token)
     text = codec.encode(payload, where=f"signal {token!r}", limit_bytes=engine.config.payload_max_bytes)
     signal = NewSignal(token=token, key=engine.ports.ids.token(16), payload=text)
-    if engine.store.session.in_transaction():
-        engine.store.send_signal(signal)
-    else:
-        engine.persistence.attempts(lambda: engine.store.send_signal(signal))
+    engine.persistence.ask(engine.store.session, lambda: engine.store.send_signal(signal))
     engine.changed()
 
 
@@ -38,8 +35,9 @@ def read_run(engine: Engine, run_id: str) -> RunRecord:
 
     Raises:
         RunNotFound: There is none with this id.
+        StoreUnavailable: The database did not answer.
     """
-    run = engine.store.read_run(run_id)
+    run = engine.persistence.ask(engine.store.session, lambda: engine.store.read_run(run_id))
     if run is None:
         raise RunNotFound(run_id)
     return run
@@ -57,7 +55,7 @@ def cancel_run(engine: Engine, run_id: str) -> None:
         raise _ended(run, "cancel")
     if engine.store.session.in_transaction():
         request = OutgoingMessage(queue=RUNS_QUEUE, kind=CANCEL, body=run_id, run_pk=run.run_pk)
-        engine.store.send_messages([request])
+        engine.persistence.ask(engine.store.session, lambda: engine.store.send_messages([request]))
         engine.changed()
         return
     if not engine.cancel(run_id):
@@ -81,8 +79,9 @@ def retry_run(engine: Engine, run_id: str) -> None:
     if run.status not in RETRYABLE:
         raise WrongState(run_id, "retry", run.status.value, _retry_hint(run.status))
     failed_seq = Failure.from_json(run.error).seq if run.error else None
-    engine.persistence.attempts(
-        lambda: engine.store.retry_run(run_id, generation=run.generation, failed_seq=failed_seq)
+    engine.persistence.ask(
+        engine.store.session,
+        lambda: engine.store.retry_run(run_id, generation=run.generation, failed_seq=failed_seq),
     )
     engine.changed()
 

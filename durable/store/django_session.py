@@ -96,6 +96,15 @@ class DjangoSession:
         if not self.in_transaction():
             self.connection.close()
 
+    def _raw(self) -> Any:
+        raise NotImplementedError
+
+    def _usable(self) -> Any:
+        """Return the driver's connection, unless the caller's transaction is broken already, as Django would say."""
+        if self.in_transaction():
+            self.connection.validate_no_broken_transaction()
+        return self._raw()
+
     def _count(self, statement: Statement, *, alone: bool) -> None:
         self.counters.statements += 1
         if alone and statement.writes:
@@ -119,7 +128,7 @@ class PostgresqlSession(DjangoSession):
 
     def execute(self, statement: Statement, params: Mapping[str, Any]) -> Sequence[Row]:
         """Run one statement, prepared after its first use on a connection."""
-        raw = self._raw()
+        raw = self._usable()
         self._count(statement, alone=raw.autocommit and raw.info.transaction_status == IDLE)
         return self._run(raw, statement.rendered(self.dialect), params)
 
@@ -163,7 +172,8 @@ class PostgresqlSession(DjangoSession):
             return cursor.fetchall() if cursor.description else ()
         except self._psycopg.Error as trouble:
             self._translate(raw, trouble)
-            raise
+            with self.connection.wrap_database_errors:
+                raise
         finally:
             if not raw.closed:
                 raw.prepare_threshold = before
@@ -192,7 +202,7 @@ class SqliteSession(DjangoSession):
 
     def execute(self, statement: Statement, params: Mapping[str, Any]) -> Sequence[Row]:
         """Run one statement on the ``sqlite3`` connection."""
-        raw = self._raw()
+        raw = self._usable()
         alone = not raw.in_transaction
         self._count(statement, alone=alone)
         with self._writing if alone and statement.writes else nullcontext():
@@ -264,7 +274,8 @@ class SqliteSession(DjangoSession):
                 self.connection.needs_rollback = True
             if getattr(trouble, "sqlite_errorname", "").startswith(SQLITE_TRANSIENT):
                 raise TransientTrouble(str(trouble)) from trouble
-            raise
+            with self.connection.wrap_database_errors:
+                raise
 
 
 def open_session(alias: str) -> Session:
