@@ -19,6 +19,8 @@ from testproject.shop.orders import Outcome, Purchase, Stocked, read_orders, rea
 from testproject.shop.provider import EXPIRED_CARD
 from testproject.shop.workflows import fulfil
 
+DECISION = r"^(approve|reject):[0-9]+$"
+
 
 @dataclass(kw_only=True)
 class Found:
@@ -57,8 +59,8 @@ def _collect() -> defaultdict[int, Found]:
         found[number_of[run.id]].runs.append(run)
     for checkpoint in StepCheckpoint.objects.filter(run_id__in=number_of).order_by("run_id", "seq"):
         found[number_of[checkpoint.run_id]].checkpoints.append(checkpoint)
-    for signal in BufferedSignal.objects.order_by("id"):
-        found[int(signal.token.rpartition(":")[2])].signals.append(signal)
+    for signal in BufferedSignal.objects.filter(token__regex=DECISION).order_by("id"):
+        found[int(signal.token.partition(":")[2])].signals.append(signal)
     for order in Order.objects.all():
         found[order.id].order = order
     for charge in Charge.objects.all():
@@ -83,7 +85,11 @@ def _compare(purchase: Purchase, found: Found) -> Iterator[str]:
     if run.status != RunStatus.COMPLETED:
         yield f"its run is {run.status}"
         return
-    outcome = Outcome(json.loads(run.output or "null"))
+    output = json.loads(run.output or "null")
+    if output not in list(Outcome):
+        yield f"its run gave {output!r}"
+        return
+    outcome = Outcome(output)
     yield from _compare_outcome(purchase, outcome, found)
     yield from _compare_order(purchase, outcome, found.order)
     yield from _compare_history(purchase, outcome, run, found.checkpoints)

@@ -88,6 +88,7 @@ BENDS = {
     "a run has not ended": lambda: run_of(PLAIN).update(status="suspended"),
     "a run has failed": lambda: run_of(PLAIN).update(status="failed"),
     "a run has another outcome": lambda: run_of(PLAIN).update(output='"sold out"'),
+    "a run has no known outcome": lambda: run_of(PLAIN).update(output='["what"]'),
     "an expired card is shipped": lambda: run_of(REFUSED).update(output='"shipped"'),
     "a step is missing": lambda: steps_of(PLAIN).filter(seq=0).delete(),
     "a step has not ended": lambda: steps_of(PLAIN).filter(kind="remote").update(status="pending"),
