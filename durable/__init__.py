@@ -9,13 +9,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from durable import errors
 from durable.authoring.context import Context
 from durable.authoring.current import StepContext, current_step
 from durable.authoring.decorators import step, workflow
 from durable.authoring.handles import Run
 from durable.authoring.outcomes import Failed, Ok
 from durable.authoring.refs import Call, Ref, ref
-from durable.core import errors
 from durable.core.errors import DurableError, FatalError, StepFailed
 from durable.core.failure import Failure
 from durable.core.states import RunStatus

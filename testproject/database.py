@@ -7,6 +7,8 @@ SQLITE_OPTIONS = {
     # Readers and the one writer do not stop each other; what was committed survives the death of the process.
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     "timeout": 20,
+    # A transaction takes the write lock as it begins, and waits for it, instead of failing when it writes later.
+    "transaction_mode": "IMMEDIATE",
 }
 
 

@@ -61,13 +61,14 @@ class DjangoSession:
 
     @contextmanager
     def _atomic(self) -> Iterator[None]:
-        committing = False
+        user_code = False
         try:
             with transaction.atomic(using=self.alias, durable=True):
+                user_code = True
                 yield
-                committing = True
+                user_code = False
         except (DatabaseError, InterfaceError) as trouble:
-            if not committing:
+            if user_code:
                 raise
             self.close()
             raise ConnectionTrouble(str(trouble)) from trouble
