@@ -1,0 +1,1 @@
+"""Template tags, where Django looks for them."""
