@@ -36,6 +36,10 @@ NOT_RUN = ("pip install", "python -m venv", ". .venv", "source ", "cd ", "tox")
 """Commands that need a network, or change the shell that the tests are in."""
 
 
+LOOKS = "python manage.py durable_runs"
+PATIENCE_S = 30
+
+
 class Sample:
     """A project in a folder of its own.
 
@@ -136,7 +140,14 @@ class Sample:
             self._processes.append(self._shell.process)
         for command in commands(block):
             if not command.text.startswith(NOT_RUN) and command.text != "python manage.py shell":
-                self._shell.run(command)
+                self._run_command(self._shell, command)
+
+    @staticmethod
+    def _run_command(shell: "Shell", command: Command) -> None:
+        try:
+            shell.run(command)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\nEverything that was printed:\n{shell.output}") from None
 
     def close(self) -> None:
         """End every process."""
@@ -166,7 +177,6 @@ class Shell:
             text=True,
         )
         self._lines: list[str] = []
-        self._read = 0
         self._commands = 0
         threading.Thread(target=self._collect, daemon=True).start()
 
@@ -179,40 +189,58 @@ class Shell:
             return
 
     def run(self, command: Command) -> None:
-        """Run a command and find the lines that it shall print, in order."""
+        """Run a command and wait for the lines that it shall print.
+
+        A command that only looks is run again until it sees them, as a reader would do.
+        """
+        looks = command.text.startswith(LOOKS)
+        if looks:
+            wait_until(lambda: self._prints(command), timeout=PATIENCE_S, interval=0.3, what=self._what(command))
+        else:
+            since = len(self._lines)
+            self._send(command)
+            wait_until(lambda: self._printed(command, since), timeout=PATIENCE_S, what=self._what(command))
+
+    def _prints(self, command: Command) -> bool:
+        since = len(self._lines)
+        self._send(command)
+        return self._printed(command, since)
+
+    def _send(self, command: Command) -> None:
         assert self.process.stdin is not None
         self._commands += 1
-        done = f"__done_{self._commands}_"
+        mark = f"__done_{self._commands}_"
         text = command.text if command.text.endswith("&") else f"{command.text} < /dev/null"
-        self.process.stdin.write(f"{text}\necho {done}$?\n")
+        self.process.stdin.write(f"{text}\necho {mark}$?\n")
         self.process.stdin.flush()
-        for expected in command.printed:
-            self._find(re.compile(_pattern(expected)), f"{command.at} to print {expected!r}")
-        status = self._await(re.compile(rf"{done}(\d+)"), f"{command.at} to end")
-        assert status == f"{done}0", f"{command.at} ended with {status.removeprefix(done)}:\n{self._shown()}"
-
-    def _find(self, pattern: re.Pattern[str], what: str) -> None:
-        def look() -> bool:
-            for number in range(self._read, len(self._lines)):
-                if pattern.fullmatch(self._lines[number]):
-                    self._read = number + 1
-                    return True
-            return False
-
-        try:
-            wait_until(look, timeout=40, what=what)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self._shown()}") from None
-
-    def _await(self, pattern: re.Pattern[str], what: str) -> str:
-        found = wait_until(
-            lambda: next((line for line in self._lines if pattern.fullmatch(line)), None), timeout=40, what=what
+        ended = wait_until(
+            lambda: next((line for line in self._lines if line.startswith(mark)), None),
+            timeout=PATIENCE_S,
+            what=f"{command.at} to end",
         )
-        assert found is not None
-        return found
+        assert ended == f"{mark}0", f"{command.at} ended badly:\n{self._shown()}"
+
+    def _printed(self, command: Command, since: int) -> bool:
+        """Tell whether each line came; lines of several processes come in any order."""
+        lines = self._lines[since:]
+        for expected in command.printed:
+            pattern = re.compile(_pattern(expected))
+            found = next((line for line in lines if pattern.fullmatch(line)), None)
+            if found is None:
+                return False
+            lines.remove(found)
+        return True
+
+    def _what(self, command: Command) -> str:
+        return f"{command.at} to print what the page says"
 
     def _shown(self) -> str:
         return "\n".join(line for line in self._lines if not line.startswith("__done_"))
+
+    @property
+    def output(self) -> str:
+        """Everything that was printed."""
+        return self._shown()
 
 
 def _pattern(expected: str) -> str:
