@@ -144,6 +144,7 @@ class LocalWork:
         made: list[CheckpointWrite] = []
 
         def work() -> CheckpointWrite:
+            self.writer.holdings.require(turn.lease)
             with self._session.writes_only_here():
                 output = operation.encode(run_step(self._session, context, operation.call, tidy=False))
             command = self._command(operation, output, None, attempts, started_at_us)

@@ -36,7 +36,7 @@ class Job:
 
 
 class StopWorkingError(Exception):
-    """The instance stops; what is not settled is taken again by another."""
+    """The instance stops, or lost its hold; what is not settled is taken again by another."""
 
 
 class StepPool:
@@ -176,6 +176,9 @@ class StepPool:
         )
         started_at_us = self._settler.dbclock.now_us()
         with self._beats.keep_beating(task):
+            # Whatever was asked of the store since the task was taken may have lasted longer than the hold.
+            if message is not None and not self._holdings.has_message(message.id):
+                raise StopWorkingError
             return self._executor.execute(task, context, started_at_us)
 
     def _last_progress(self, job: Job) -> Any:

@@ -176,6 +176,11 @@ class Worker:
 
     def _release(self, claim: ClaimedRun) -> None:
         """Give back a run that is not executed here after all."""
+        if self.holdings.is_good(claim.lease):
+            self._give_back(claim)
+        self.holdings.drop(claim.lease)
+
+    def _give_back(self, claim: ClaimedRun) -> None:
         end = TurnEnd(lease=claim.lease, status=RunStatus.SUSPENDED, wake_at_us=self.engine.dbclock.now_us())
         store = self.engine.store
         try:
@@ -183,7 +188,6 @@ class Worker:
                 logger.debug("A wake met a run that is given back", extra={"run_id": claim.lease.run_id})
         except StoreTrouble:
             logger.warning("A run could not be given back; its lease runs out", extra={"run_id": claim.lease.run_id})
-        self.holdings.drop(claim.lease)
 
     def _stamped(self, run_pk: int) -> None:
         if self.bodies is not None:
