@@ -14,9 +14,11 @@ from django.db import connections
 from tests.rig.processes import environment
 from tests.rig.warm import run_cases
 
-AT_ONCE = 8
+AT_ONCE = 12
 CONNECTIONS_PER_CASE = 14
 LEASE_S = 1.0
+IDLE_LIMIT_S = 2.0
+"""How long a session may be idle in a transaction before the server ends it."""
 SETTINGS = {"LEASE": f"{LEASE_S:g}s"}
 
 Sweep = Callable[..., list[dict[str, Any]]]
@@ -61,6 +63,9 @@ def make_databases(name: str, count: int, folder: Path) -> str:
     with connections["default"]._nodb_cursor() as cursor:
         for slot in range(count):
             cursor.execute(f'CREATE DATABASE "{name}_{slot}" TEMPLATE "{name}"')
+            cursor.execute(
+                f'ALTER DATABASE "{name}_{slot}" SET idle_in_transaction_session_timeout = {IDLE_LIMIT_S * 1000:.0f}'
+            )
     return name
 
 

@@ -32,6 +32,8 @@ from tests.rig.postgres import die_with_parent
 RUN = "golden"
 LOOK_S = 0.02
 WORK_LIMIT_S = 20.0
+DRAIN_LIMIT_S = 10.0
+SLACK_S = 0.2
 REACH_LIMIT_S = 2.0
 """How long an idle worker may take to come to a point that it had not reached when the run ended."""
 LEASE_S = 1.0
@@ -190,6 +192,56 @@ class GoldenCase:
                 return run
             time.sleep(LOOK_S)
 
+    def drive_to_point(self, is_reached: Callable[[], bool]) -> bool:
+        """Drive until the first worker has met its fate at the point; return whether it has."""
+        ended_at: list[float] = []
+
+        def is_over(run: RunRecord) -> bool:
+            if is_terminal(run) and not ended_at:
+                ended_at.append(time.monotonic())
+            return is_reached() or bool(ended_at and time.monotonic() - ended_at[0] > REACH_LIMIT_S)
+
+        self.drive(is_over)
+        return is_reached()
+
+    def wait_for_lease_end(self, stopped_at: float) -> None:
+        """Drive until no lease stands that a worker had which is stopped since an instant."""
+        self.drive(lambda run: time.monotonic() > stopped_at + LEASE_S + SLACK_S and not self._is_leased())
+
+    def _is_leased(self) -> bool:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT lease_expires_at_us FROM durable_workflow_runs WHERE lease_owner IS NOT NULL")
+            found = cursor.fetchone()
+        return found is not None and found[0] > get_engine().store.read_now()
+
+    def is_cleared(self, run: RunRecord) -> bool:
+        """Tell whether the run has ended and no message is left of it."""
+        if not is_terminal(run):
+            return False
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM durable_transport_messages")
+            return bool(cursor.fetchone()[0] == 0)
+
+    def zombie(self, point: str, epoch: int, continued_ns: int, *, locked: bool) -> list[str]:
+        """Return what the first worker did under its old lease after it had been stopped past its end."""
+        wrong: list[str] = []
+        asked: list[str] = []
+        under_old_lease: set[tuple[str, int]] = set()
+        for line in self.lines(self.trace_of(1)):
+            if line["what"] not in {"asks", "told"}:
+                continue
+            call = (line["verb"], line["number"])
+            at_point = point == f"store.{line['verb']}#{line['number']}:before"
+            if line["what"] == "asks" and line["epoch"] <= epoch and (line["ns"] > continued_ns or at_point):
+                under_old_lease.add(call)
+                if not at_point:
+                    asked.append(line["verb"])
+            elif line["what"] == "told" and call in under_old_lease and line["done"]:
+                wrong.append(f"{line['verb']}#{line['number']} of the zombie was done")
+        if len(asked) > 1:
+            wrong.append(f"the zombie did not stop at its next operation but asked for {asked}")
+        return wrong
+
     def is_write_locked(self) -> bool:
         """Tell whether a process that is stopped holds SQLite's write lock; elsewhere nothing stops everybody."""
         if not self.is_sqlite:
@@ -284,7 +336,7 @@ def undisturbed(case: dict[str, Any]) -> dict[str, Any]:
     golden_case = GoldenCase(case)
     worker = golden_case.fork_worker({})
     began = time.monotonic()
-    golden_case.drive(lambda run: run.status in TERMINAL)
+    golden_case.drive(is_terminal)
     seconds = time.monotonic() - began
     golden_case.end(worker)
     passed = [line.split()[1] for line in golden_case.points_of(1).read_text().splitlines()]
@@ -294,34 +346,111 @@ def undisturbed(case: dict[str, Any]) -> dict[str, Any]:
 def killed(case: dict[str, Any]) -> dict[str, Any]:
     """Kill the worker at a point; a clean second one does the rest."""
     golden_case = GoldenCase(case)
-    first = golden_case.fork_worker({case["point"]: "kill"})
-    ended_at: list[float] = []
-
-    def is_over(run: RunRecord) -> bool:
-        if run.status in TERMINAL and not ended_at:
-            ended_at.append(time.monotonic())
-        return has_died(first) or bool(ended_at and time.monotonic() - ended_at[0] > REACH_LIMIT_S)
-
-    golden_case.drive(is_over)
-    if first not in _dead:
-        golden_case.end(first)
+    first = Child(golden_case.fork_worker({case["point"]: "kill"}))
+    if not golden_case.drive_to_point(first.has_ended):
+        golden_case.end(first.pid)
         return {"fired": False}
     golden_case.note_settled()
-    golden_case.fork_worker({})
+    second = golden_case.fork_worker({})
     began = time.monotonic()
-    golden_case.drive(lambda run: run.status in TERMINAL)
+    golden_case.drive(is_terminal)
     seconds = time.monotonic() - began
-    golden_case.end(golden_case.workers[-1])
+    golden_case.end(second)
     return {**golden_case.verdict(), "fired": True, "seconds": seconds}
 
 
-_dead: dict[int, int] = {}
+def taken_over(case: dict[str, Any]) -> dict[str, Any]:
+    """Stop the worker at a point until a second one has finished its run, then let it go on."""
+    golden_case = GoldenCase(case)
+    first = Child(golden_case.fork_worker({case["point"]: "stop"}))
+    if not golden_case.drive_to_point(first.has_stopped):
+        golden_case.end(first.pid)
+        return {"fired": False}
+    golden_case.note_settled()
+    epoch = golden_case.read_run().lease_epoch
+    stopped_at = time.monotonic()
+    locked = golden_case.is_write_locked()
+    second = golden_case.fork_worker({})
+    if locked:  # nobody can have taken the run over while the whole database is locked
+        golden_case.wait_for_lease_end(stopped_at)
+        continued_ns = first.go_on()
+    golden_case.drive(golden_case.is_cleared)
+    seconds = time.monotonic() - stopped_at
+    golden_case.note_settled()
+    golden_case.end(second)
+    before = golden_case.dump()
+    if not locked:
+        continued_ns = first.go_on()
+    drained = first.drain()
+    wrong = golden_case.zombie(case["point"], epoch, continued_ns, locked=locked)
+    if not drained:
+        wrong.append("the zombie did not end when it was asked to")
+    after = golden_case.dump()
+    wrong += [
+        f"{table} was {before[table]}, became {after[table]}" for table in TABLES if before[table] != after[table]
+    ]
+    verdict = golden_case.verdict()
+    return {**verdict, "wrong": wrong + verdict["wrong"], "fired": True, "seconds": seconds, "locked": locked}
 
 
-def has_died(pid: int) -> bool:
-    """Tell whether a child has ended."""
-    if pid not in _dead:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
-            _dead[pid] = status
-    return pid in _dead
+def stopped_alone(case: dict[str, Any]) -> dict[str, Any]:
+    """Stop the only worker at a point until its lease has run out, then let it go on."""
+    golden_case = GoldenCase(case)
+    first = Child(golden_case.fork_worker({case["point"]: "stop"}))
+    if not golden_case.drive_to_point(first.has_stopped):
+        golden_case.end(first.pid)
+        return {"fired": False}
+    golden_case.note_settled()
+    epoch = golden_case.read_run().lease_epoch
+    locked = golden_case.is_write_locked()
+    golden_case.wait_for_lease_end(time.monotonic())
+    continued_ns = first.go_on()
+    began = time.monotonic()
+    golden_case.drive(is_terminal)
+    seconds = time.monotonic() - began
+    golden_case.end(first.pid)
+    wrong = golden_case.zombie(case["point"], epoch, continued_ns, locked=locked)
+    verdict = golden_case.verdict()
+    return {**verdict, "wrong": wrong + verdict["wrong"], "fired": True, "seconds": seconds, "locked": locked}
+
+
+def is_terminal(run: RunRecord) -> bool:
+    """Tell whether a run has ended."""
+    return run.status in TERMINAL
+
+
+class Child:
+    """A worker of the case, as its parent sees it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._status: int | None = None
+
+    def _look(self) -> int | None:
+        if self._status is None:
+            found, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            self._status = status if found else None
+        return self._status
+
+    def has_stopped(self) -> bool:
+        status = self._look()
+        return status is not None and os.WIFSTOPPED(status)
+
+    def has_ended(self) -> bool:
+        status = self._look()
+        return status is not None and not os.WIFSTOPPED(status)
+
+    def go_on(self) -> int:
+        """Let it go on; return the monotonic time in nanoseconds."""
+        self._status = None
+        now = time.monotonic_ns()
+        os.kill(self.pid, signal.SIGCONT)
+        return now
+
+    def drain(self) -> bool:
+        """Ask it to end; return whether it did in time."""
+        os.kill(self.pid, signal.SIGTERM)
+        deadline = time.monotonic() + DRAIN_LIMIT_S
+        while not self.has_ended() and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+        return self.has_ended()
