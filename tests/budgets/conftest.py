@@ -12,6 +12,7 @@ from tests.rig.processes import ManagedProcess
 SETTINGS = "tests.budgets.settings"
 LOOK = "SELECT (extract(epoch from statement_timestamp()) * 1000000)::bigint, EXISTS"
 CLAIM = "UPDATE durable_workflow_runs SET status = 'running'"
+TAKE = "UPDATE durable_transport_messages SET held_by"
 END = "lease_owner = NULL, lease_expires_at_us = NULL"
 
 

@@ -14,7 +14,7 @@ from django.db import transaction
 from durable import api
 from durable.core.states import RunStatus
 from durable.engine.instance import get_engine
-from tests.budgets.conftest import CLAIM, END, LOOK, CountedWorker
+from tests.budgets.conftest import CLAIM, END, LOOK, TAKE, CountedWorker
 from tests.budgets.tap import Tally
 from tests.budgets.workflows import (
     asleep,
@@ -102,7 +102,7 @@ class TestTurns:
     @pytest.fixture
     def worker(self, start_counted_worker) -> CountedWorker:
         """A worker that dispatches steps and executes none."""
-        worker: CountedWorker = start_counted_worker("--concurrency", "1", "--step-concurrency", "0")
+        worker: CountedWorker = start_counted_worker("--concurrency", "1", "--queues", "elsewhere")
         count_turn(worker, lambda: local_steps.start(0))
         return worker
 
@@ -164,7 +164,7 @@ class TestBatches:
         assert {tally.transactions for tally in tallies} == {3}, tallies
 
     def test_taking_messages_costs_the_same_for_any_number(self, start_counted_worker, tap):
-        worker = start_counted_worker("--concurrency", "1", "--step-concurrency", "0")
+        worker = start_counted_worker("--concurrency", "1", "--queues", "elsewhere")
         store = get_engine().store
         tallies = []
         with tap.in_this_thread():
@@ -193,7 +193,7 @@ class TestBatches:
         assert len(claims.statements) <= 3, claims
 
     def test_due_runs_with_a_history_are_read_in_one_go(self, start_counted_worker):
-        first = start_counted_worker("--concurrency", "8", "--step-concurrency", "0")
+        first = start_counted_worker("--concurrency", "8", "--queues", "elsewhere")
         runs = [values_and_signal.start(3, f"cold-{number}") for number in range(64)]
         wait_until(lambda: all(has_come_to(run, RunStatus.SUSPENDED) for run in runs), what="all runs to wait")
         first.process.sigkill()
@@ -201,13 +201,17 @@ class TestBatches:
             for number in range(64):
                 api.signal(f"cold-{number}")
 
-        second = start_counted_worker("--concurrency", "64", "--step-concurrency", "0")
+        second = start_counted_worker("--concurrency", "64", "--queues", "elsewhere")
 
         wait_until(lambda: all(has_come_to(run, RunStatus.COMPLETED) for run in runs), what="all runs to complete")
         loop = second.of_loop()
         others = Tally(tuple(each for each in loop.sent if LOOK not in each.text))
-        assert len(others.containing(CLAIM).statements) <= 8, others
-        assert len(others.containing("FROM durable_step_checkpoints WHERE run_pk = ANY").statements) <= 4, others
+        claims = others.containing(CLAIM).statements
+        # the wakes come in batches, and each batch may be claimed on its own
+        assert len(claims) <= 10, others
+        assert len(others.containing("FROM durable_step_checkpoints WHERE run_pk = ANY").statements) <= len(claims), (
+            others
+        )
 
 
 class TestParkedBodies:
@@ -215,7 +219,7 @@ class TestParkedBodies:
 
     @pytest.mark.timeout(120)
     def test_a_dispatched_step_costs_the_same_at_the_end_of_a_long_run(self, start_counted_worker):
-        worker = start_counted_worker("--concurrency", "1", "--step-concurrency", "1")
+        worker = start_counted_worker("--concurrency", "2", "--step-concurrency", "1")
         count_turn(worker, lambda: dispatched_steps.start(2))
         mark = worker.tap.mark()
 
@@ -226,14 +230,11 @@ class TestParkedBodies:
         ends = [index for index, each in enumerate(tally.sent) if END in each.text]
         early, late = (Tally(tally.sent[ends[first] : ends[first + 10]]) for first in (10, self.STEPS - 11))
         assert len(ends) == self.STEPS + 1
+        loop = worker.of_loop().connections
         for ten in (early, late):
-            assert len(self.of_turns_and_steps(worker, ten).statements) == 10 * PER_DISPATCHED_STEP, ten
-            # the loop takes each message, and once more to see that there is none
-            assert len(ten.statements) <= 10 * (PER_DISPATCHED_STEP + 2) + 1, ten
-
-    @staticmethod
-    def of_turns_and_steps(worker: CountedWorker, tally: Tally) -> Tally:
-        return tally.on(tally.connections - worker.of_loop().connections)
+            assert len(ten.on(ten.connections - loop).statements) == 10 * PER_DISPATCHED_STEP, ten
+            # how often the loop looks is a matter of time, not of steps; but it has nothing else to ask
+            assert not [text for text in ten.on(loop).statements if LOOK not in text and TAKE not in text], ten
 
 
 class TestIdleWorkers:
