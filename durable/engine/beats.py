@@ -24,10 +24,9 @@ logger = logging.getLogger("durable.engine")
 
 @dataclass(slots=True, kw_only=True)
 class Alive:
-    """A step that is being executed: when it last beat, and when that was last stored (monotonic, in seconds)."""
+    """A step that is being executed, and when a beat of it was last stored (monotonic, in seconds)."""
 
     task: RemoteTask
-    heard_at_us: int
     stored_at: float = NEVER
     has_progress: bool = False
 
@@ -68,7 +67,7 @@ class Beats:
     @contextmanager
     def keep_beating(self, task: RemoteTask) -> Iterator[None]:
         """Beat for a step as long as the block runs."""
-        alive = Alive(task=task, heard_at_us=self._dbclock.now_us())
+        alive = Alive(task=task)
         if not self._beats_at_once(task.name):
             alive.stored_at = self._clock.monotonic() - self._throttle_s + min(1.0, self._throttle_s)
         with self._lock:
@@ -95,14 +94,12 @@ class Beats:
             self._note(each, None)
 
     def heard_at_us(self, step_id: str) -> int | None:
-        """Return when a step that is executed here last beat, by the database's clock."""
-        alive = self._alive.get(step_id)
-        return None if alive is None else alive.heard_at_us
+        """Return when a step that is executed here was last alive, by the database's clock: that is now."""
+        return self._dbclock.now_us() if step_id in self._alive else None
 
     def _note(self, alive: Alive, progress: str | None) -> None:
         now = self._clock.monotonic()
         with self._lock:
-            alive.heard_at_us = self._dbclock.now_us()
             first_progress = progress is not None and not alive.has_progress
             if now - alive.stored_at < self._throttle_s and not first_progress:
                 return

@@ -45,8 +45,7 @@ class InlineExecution:
             run_id=task.run_id, step_id=task.step_id, attempt=task.attempt, clock=self._engine.ports.clock
         )
         try:
-            with self._beats.keep_beating(task):
-                result = self._executor.execute(task, context, self._engine.dbclock.now_us())
+            result = self._executor.execute(task, context, self._engine.dbclock.now_us())
         except StepNotRegistered:
             logger.warning("A step is not known here and stays unanswered", extra={"step_id": task.step_id})
             return

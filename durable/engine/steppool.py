@@ -9,7 +9,7 @@ from typing import Any
 
 from durable.authoring import codec
 from durable.authoring.current import StepContext
-from durable.core.errors import StepNotRegistered
+from durable.core.errors import MalformedMessage, StepNotRegistered
 from durable.core.spawn import QueueEmpty, Thread
 from durable.core.states import TERMINAL, CheckpointStatus
 from durable.engine.beats import Beats
@@ -97,8 +97,16 @@ class StepPool:
         return self._active == 0
 
     def submit(self, message: HeldMessage) -> None:
-        """Execute the task of a held message."""
-        self._put(Job(task=wire.decode(message.body, RemoteTask), message=message))
+        """Execute the task of a held message; one that cannot be read here is left to others."""
+        try:
+            task = wire.decode(message.body, RemoteTask)
+        except MalformedMessage as malformed:
+            logger.error("A task cannot be read here: %s", malformed, extra={"message_id": message.id})
+            owner, delay_us = self._settler.owner, LONGEST_HANDBACK_US
+            self._ports.store.give_back_messages(owner, [message.id], delay_us=delay_us)
+            self._holdings.drop_message(message.id)
+        else:
+            self._put(Job(task=task, message=message))
 
     def submit_task(self, task: RemoteTask) -> None:
         """Execute a task that no row carried."""
@@ -144,12 +152,13 @@ class StepPool:
         if message is not None and message.takes > self._most_takes:
             self.settle(lost_result(job.task, message.takes), message)
             return
-        try:
-            result = self._execute(job)
-        except StepNotRegistered:
-            self._hand_back(job)
-            return
-        self.settle(result, message)
+        with self._beats.keep_beating(job.task):  # until the result is stored: who looks meanwhile must hear of it
+            try:
+                result = self._execute(job)
+            except StepNotRegistered:
+                self._hand_back(job)
+                return
+            self.settle(result, message)
 
     def _is_wanted(self, task: RemoteTask, message: HeldMessage) -> bool:
         over = (
@@ -174,12 +183,10 @@ class StepPool:
             beat=lambda progress: self._beats.beat(task, progress),
             last_progress=self._last_progress(job),
         )
-        started_at_us = self._settler.dbclock.now_us()
-        with self._beats.keep_beating(task):
-            # Whatever was asked of the store since the task was taken may have lasted longer than the hold.
-            if message is not None and not self._holdings.has_message(message.id):
-                raise StopWorkingError
-            return self._executor.execute(task, context, started_at_us)
+        # Whatever was asked of the store since the task was taken may have lasted longer than the hold.
+        if message is not None and not self._holdings.has_message(message.id):
+            raise StopWorkingError
+        return self._executor.execute(task, context, self._settler.dbclock.now_us())
 
     def _last_progress(self, job: Job) -> Any:
         message = job.message

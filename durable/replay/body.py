@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import inspect
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -58,12 +59,21 @@ class Body(Protocol):
         """Unwind the body; return whether it behaved (a bare ``except:`` around an operation does not)."""
 
 
+def _leave_alone(body: object) -> None:
+    """Keep a body that cannot be unwound for ever.
+
+    Collecting it, at the latest when the process ends, would unwind it once more, and that would not end.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(body))
+
+
 class GreenletBody:
     """A sync body on a greenlet of the thread that resumes it first, and of that thread only."""
 
     def __init__(self, run: Callable[[], Any]) -> None:
         self._run = run
         self._greenlet: greenlet | None = None
+        self._refusals = 0
         self.closed = False
 
     def resume(self, answer: Answer | None) -> Event:
@@ -86,9 +96,9 @@ class GreenletBody:
 
     def ask(self, operation: Operation, label: str) -> Answer:
         """Called inside the body: hand an operation to the shell and wait for its answer."""
-        if self.closed:
-            raise BodyDiscarded
         running = self._greenlet
+        if self.closed:
+            self._refuse(running)
         if running is None or getcurrent() is not running:
             raise OperationRefused(
                 label,
@@ -98,6 +108,14 @@ class GreenletBody:
         parent = running.parent
         answer: Answer = parent.switch(operation)  # type: ignore[union-attr]  # a running body has a parent
         return answer
+
+    def _refuse(self, running: greenlet | None) -> None:
+        """End an operation of a body that is unwound; one that goes on and on never gets the thread back."""
+        self._refusals += 1
+        if self._refusals > UNWIND_LIMIT and running is not None and getcurrent() is running:
+            while True:
+                running.parent.switch(None)  # type: ignore[union-attr]  # a running body has a parent
+        raise BodyDiscarded
 
     def discard(self) -> bool:
         """Throw the body away; it must be called in the body's thread."""
@@ -110,6 +128,8 @@ class GreenletBody:
             body.throw(BodyDiscarded)
         except BodyDiscarded:
             return True
+        if not body.dead:
+            _leave_alone(body)
         return False
 
 
@@ -120,6 +140,7 @@ class CoroutineBody:
         self._start = start
         self._coroutine: Coroutine[Any, Any, Any] | None = None
         self._context = _context_of_body()
+        self.refusals = 0
         self.closed = False
 
     def resume(self, answer: Answer | None) -> Event:
@@ -142,8 +163,7 @@ class CoroutineBody:
         return self._coroutine.send(answer)
 
     def _foreign(self, awaited: object) -> OperationRefused:
-        if inspect.iscoroutine(self._coroutine):
-            self._coroutine.close()
+        self.discard()
         return OperationRefused(
             f"await {type(awaited).__name__}",
             "a workflow body can only await its context's operations",
@@ -157,17 +177,17 @@ class CoroutineBody:
     def discard(self) -> bool:
         """Throw the body away."""
         self.closed = True
-        if self._coroutine is None:
+        coroutine = self._coroutine
+        if coroutine is None or inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED:
             return True
         for _ in range(UNWIND_LIMIT):
             try:
-                self._context.run(self._coroutine.throw, BodyDiscarded)
+                self._context.run(coroutine.throw, BodyDiscarded)
             except BodyDiscarded:
                 return True
-            except (StopIteration, RuntimeError):
+            except BaseException:  # noqa: BLE001  # it returned, or turned its discarding into an error of its own
                 return False
-            except BaseException:  # noqa: BLE001  # the body turned its discarding into an error of its own
-                return False
+        _leave_alone(coroutine)
         return False
 
 
@@ -178,6 +198,9 @@ class _Asking:
 
     def __await__(self) -> Any:
         if self._body.closed:
+            self._body.refusals += 1
+            while self._body.refusals > UNWIND_LIMIT:
+                yield None
             raise BodyDiscarded
         answer: Answer = yield self._operation
         return answer

@@ -418,7 +418,7 @@ def break_a_constraint(name: str) -> None:
 @workflow(name="primitives.broken_transaction")
 def broken_transaction(ctx: Context, name: str) -> str:
     try:
-        ctx.transaction("break", break_a_constraint, name)
+        ctx.transaction("break", ref(break_a_constraint, retries=0), name)
     except StepFailed as failed:
         return failed.message
     return ""
