@@ -1,5 +1,6 @@
 """Sample projects: the files of a page, a shell, a Python session and a worker, each in processes of their own."""
 
+import contextlib
 import json
 import os
 import re
@@ -36,6 +37,7 @@ NOT_RUN = ("pip install", "python -m venv", ". .venv", "source ", "cd ", "tox")
 """Commands that need a network, or change the shell that the tests are in."""
 
 
+NOT_ENDING = ("python manage.py shell", "python manage.py runserver")
 LOOKS = "python manage.py durable_runs"
 PATIENCE_S = 30
 
@@ -89,7 +91,12 @@ class Sample:
     def manage(self, *args: str) -> None:
         """Run a management command to its end."""
         done = subprocess.run(
-            [sys.executable, "manage.py", *args], cwd=self.folder, env=self.env, capture_output=True, text=True
+            [sys.executable, "manage.py", *args],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -139,7 +146,7 @@ class Sample:
             self._shell = Shell(self.folder, self.env)
             self._processes.append(self._shell.process)
         for command in commands(block):
-            if not command.text.startswith(NOT_RUN) and command.text != "python manage.py shell":
+            if not command.text.startswith(NOT_RUN) and command.text not in NOT_ENDING:
                 self._run_command(self._shell, command)
 
     @staticmethod
@@ -152,10 +159,8 @@ class Sample:
     def close(self) -> None:
         """End every process."""
         for process in self._processes:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             process.wait(10)
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:

@@ -1,4 +1,4 @@
-"""The examples of the pages, run: files are written to a sample project, sessions run beside a real worker on SQLite."""
+"""The examples of the pages, run: files go to a sample project, sessions run beside a real worker on SQLite."""
 
 from pathlib import Path
 
@@ -9,10 +9,9 @@ from tests.docs.sample import Sample
 
 TUTORIAL = DOCS / "tutorial.md"
 RUN = {"python", "pycon"}
+FOR_USERS = [page for page in PAGES if page.parent == DOCS or page.name == "README.md"]
 WITH_EXAMPLES = [
-    page
-    for page in PAGES
-    if page != TUTORIAL and (page.parent == DOCS or page.name == "README.md") and any(b.language in RUN for b in blocks(page))
+    page for page in FOR_USERS if page != TUTORIAL and any(block.language in RUN for block in blocks(page))
 ]
 
 

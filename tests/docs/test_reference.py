@@ -10,10 +10,11 @@ import pytest
 from django.core.management import get_commands, load_command_class
 from django.core.management.base import BaseCommand
 
-from durable.core import errors
 from durable.authoring.options import StepOptions, WorkflowOptions
 from durable.conf import KEYS, SECRET_NAMES, Config, Retention
+from durable.core import errors
 from durable.core.durations import format_duration
+from durable.models import WorkflowRun
 from tests.docs.pages import DOCS, ROOT, code, page_name, section, table
 
 PACKAGE = ROOT / "durable"
@@ -81,7 +82,9 @@ def test_described_options_are_the_options(page, heading, options):
     assert described == actual
 
 
-COMMANDS = sorted(name for name, app in get_commands().items() if app == "durable" and not name.startswith("durable_test"))
+COMMANDS = sorted(
+    name for name, app in get_commands().items() if app == "durable" and not name.startswith("durable_test")
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -104,22 +107,22 @@ def test_no_command_is_described_that_does_not_exist():
 def parameters(name):
     """Return the options and arguments of a command, without Django's own, each with its default."""
     parser = load_command_class("durable", name).create_parser("manage.py", name)
-    own = {option for action in BaseCommand().create_parser("manage.py", name)._actions for option in action.option_strings}
-    mine = {}
+    django_s = BaseCommand().create_parser("manage.py", name)
+    inherited = {option for action in django_s._actions for option in action.option_strings}
+    mine: dict[str, object] = {}
     for action in parser._actions:
-        new = [option for option in action.option_strings if option not in own]
+        new = [option for option in action.option_strings if option not in inherited]
         if not action.option_strings:
-            metavar = action.metavar or action.dest
-            mine[str(metavar)] = None
-        elif new or action.dest == "version" and action.__class__.__name__ == "_StoreAction":
+            mine[str(action.metavar or action.dest)] = None
+        elif new or (action.dest == "version" and type(action).__name__ == "_StoreAction"):
             mine[(new or action.option_strings)[-1]] = action.default or None
     return {option: default for option, default in mine.items() if option != "--database"}
 
 
 def test_the_tree_of_errors_is_the_tree():
     page = (DOCS / "errors.md").read_text(encoding="utf-8")
-    drawn = re.search(r"```text\n(.*?)```", page, re.DOTALL)[1]
-    in_code = inspect.getdoc(errors).partition("::\n\n")[2]
+    drawn = page.partition("```text\n")[2].partition("```")[0]
+    in_code = str(inspect.getdoc(errors)).partition("::\n\n")[2]
 
     def lines(text):
         return [line.strip() for line in text.strip().splitlines()]
@@ -164,6 +167,15 @@ def test_every_check_is_described():
     raised = set(re.findall(r'id="(durable\.\w\d+)"', text))
 
     assert {code(row[0]) for row in table(section(DOCS / "errors.md", "System checks"))} == raised
+
+
+def test_permissions_are_those_of_runs():
+    meta = WorkflowRun._meta
+    known = {name for name, _ in meta.permissions} | {f"{each}_{meta.model_name}" for each in meta.default_permissions}
+    described = {code(row[0]) for row in table(section(DOCS / "operations.md", "The admin"))}
+
+    assert described <= {f"durable.{name}" for name in known}
+    assert {f"durable.{name}" for name, _ in meta.permissions} <= described
 
 
 def test_the_glossary_is_in_order():
