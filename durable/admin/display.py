@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from django.db.models import TextChoices
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -59,6 +60,19 @@ def status_badge(status: str) -> str:
     return format_html(
         '<span class="durable-status durable-{}">{}</span>', TONES.get(status, Tone.WAITING).value, label
     )
+
+
+def status_with(status: str, remark: str) -> str:
+    """Return a status, and below it what there is to say about it."""
+    if not remark:
+        return status_badge(status)
+    return format_html('{}<div class="durable-remark"><bdi>{}</bdi></div>', status_badge(status), remark)
+
+
+def breakable(text: str) -> str:
+    """Return a dotted name that may be broken after its dots and underscores, and only there if that is enough."""
+    parts = re.findall(r"[^._@]+[._@]?|[._@]", text)
+    return format_html("<bdi>{}</bdi>", format_html_join("", "{}<wbr>", ((part,) for part in parts)))
 
 
 def isolated(text: str) -> str:
@@ -121,7 +135,7 @@ def error(text: str | None, redact: Sequence[str], length: int | None = None) ->
         return NOTHING if length is None else too_long(length)
     try:
         failure = Failure.from_json(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return payload(text, redact)
     code = f" [{failure.code}]" if failure.code else ""
     summary = f"{failure.kind}{code}: {failure.message}"
@@ -142,6 +156,14 @@ def folded(summary: str, whole: str) -> str:
     )
 
 
-def instant(value: datetime | None) -> Any:
-    """Return an instant for Django to show in the user's format, or a dash."""
-    return NOTHING if value is None else value
+def instant(value: datetime | None) -> str:
+    """Return an instant in the current time zone, to the second, as logs have it."""
+    if value is None:
+        return NOTHING
+    local = timezone.localtime(value)
+    return format_html(
+        '<time datetime="{}"><span>{}</span> <span>{}</span></time>',
+        local.isoformat(),
+        local.strftime("%Y-%m-%d"),
+        local.strftime("%H:%M:%S"),
+    )

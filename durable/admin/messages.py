@@ -43,12 +43,12 @@ class TransportMessageAdmin(ReadOnlyAdmin):
         return display.run_link(message.run, f"#{message.run}{position}", self.admin_site.name)
 
     @admin.display(description=_("created"))
-    def created(self, message: TransportMessage) -> Any:
+    def created(self, message: TransportMessage) -> str:
         """Return when the message was put in the queue."""
         return display.instant(message.created_at)
 
     @admin.display(description=_("visible from"))
-    def visible(self, message: TransportMessage) -> Any:
+    def visible(self, message: TransportMessage) -> str:
         """Return from when the message may be taken."""
         return display.instant(message.visible_at)
 
@@ -58,7 +58,7 @@ class TransportMessageAdmin(ReadOnlyAdmin):
         return display.isolated((message.held_by or "")[:8])
 
     @admin.display(description=_("held until"))
-    def held(self, message: TransportMessage) -> Any:
+    def held(self, message: TransportMessage) -> str:
         """Return until when the message is held."""
         return display.instant(message.held_until)
 

@@ -40,12 +40,12 @@ class BufferedSignalAdmin(ReadOnlyAdmin):
         return display.isolated(signal.token)
 
     @admin.display(description=_("sent"))
-    def sent(self, signal: BufferedSignal) -> Any:
+    def sent(self, signal: BufferedSignal) -> str:
         """Return when the signal was sent."""
         return display.instant(signal.created_at)
 
     @admin.display(description=_("consumed"))
-    def consumed(self, signal: BufferedSignal) -> Any:
+    def consumed(self, signal: BufferedSignal) -> str:
         """Return when a run received the signal."""
         return display.instant(signal.consumed_at)
 
@@ -71,6 +71,7 @@ class SignalWaiterAdmin(ReadOnlyAdmin):
 
     list_display = ("token_shown", "waiting_run", "seq")
     list_select_related = ("run",)
+    heavy_fields = ("run__input", "run__output", "run__error", "run__search_attributes")
     fields = readonly_fields = list_display
     prefix_field = "token"
     search_help_text = _("Finds waiting runs by the beginning of the token.")
@@ -83,4 +84,4 @@ class SignalWaiterAdmin(ReadOnlyAdmin):
     @admin.display(description=_("run"))
     def waiting_run(self, waiter: SignalWaiter) -> str:
         """Return a link to the run that waits."""
-        return display.run_link(waiter.run_id, f"#{waiter.run_id}", self.admin_site.name)
+        return display.run_link(waiter.run_id, waiter.run.run_id, self.admin_site.name)

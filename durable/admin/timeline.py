@@ -33,7 +33,7 @@ class Row:
     attempts: int
     queued: str
     took: str
-    until: datetime | None
+    until: str
     payloads: tuple[tuple[str, str], ...]
 
 
@@ -82,7 +82,7 @@ def _row(values: dict[str, Any], now: datetime, redact: Sequence[str], *, may_vi
         attempts=values["attempts"],
         queued=show_queue_wait(values["enqueued_at"], values["started_at"], open_now),
         took=show_span(values["started_at"], values["finished_at"], open_now),
-        until=values["wake_at"] if is_open else None,
+        until=display.instant(values["wake_at"]) if is_open and values["wake_at"] else "",
         payloads=_payloads(values, redact) if may_view_payload else (),
     )
 

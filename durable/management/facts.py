@@ -138,7 +138,7 @@ def error_line(text: str | None) -> str:
         return ""
     try:
         failure = Failure.from_json(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return one_line(text, PAYLOAD_CHARACTERS)
     return one_line(f"{failure.kind}: {failure.message}", PAYLOAD_CHARACTERS)
 
@@ -159,7 +159,7 @@ def as_json(text: str | None) -> Any:
         return None
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
