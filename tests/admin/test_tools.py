@@ -51,7 +51,7 @@ def test_nonsense_is_a_syntax_error(text):
 def test_the_package_lends_its_tag():
     theirs = importlib.import_module("adminextensions.templatetags.admin_extensions")
 
-    assert durable_admin.object_tool is theirs.object_tool
+    assert durable_admin.register.tags["object_tool"] is theirs.object_tool
 
 
 def test_without_the_package_the_tag_is_our_own(monkeypatch):
