@@ -110,6 +110,13 @@ RETRY = Script(
             RETURNING 1
             """
         ),
+        Part(
+            text="""
+            DELETE FROM durable_transport_messages
+            WHERE run_pk = (SELECT id FROM durable_workflow_runs WHERE run_id = :run_id) AND kind = 'task' AND {guarded}
+            RETURNING 1
+            """
+        ),
     ),
 )
 RECOVER = Statement(
@@ -302,7 +309,7 @@ class RunVerbs:
 
     @mutating
     def retry_run(self, run_id: str, *, generation: int, failed_seq: int | None) -> bool:
-        """Put a failed, dead or cancelled run back in the queue without what had not succeeded.
+        """Put a failed, dead or cancelled run back in the queue without what had not succeeded, and without its tasks.
 
         Args:
             run_id: Which run.

@@ -41,7 +41,10 @@ SETTLE = Script(
                 started_at_us = COALESCE(started_at_us, :started_at_us::bigint),
                 finished_at_us = CASE WHEN :retry_at_us::bigint IS NULL THEN {now} END
             WHERE run_pk = (SELECT id FROM durable_workflow_runs WHERE run_id = :run_id) AND seq = :seq::int
-                AND status IN ('pending', 'running') AND attempts = :attempt::int
+                AND status IN ('pending', 'running') AND attempts = :attempt::int AND (
+                    :message_id::bigint IS NULL
+                    OR EXISTS (SELECT 1 FROM durable_transport_messages WHERE id = :message_id::bigint)
+                )
             RETURNING 1
             """
         ),

@@ -210,6 +210,7 @@ def test_a_retried_run_runs_what_its_code_says_now_and_no_older_task(token):
         run.cancel()
         STATE[token] = "new"
         run.retry()
+        wait_until(lambda: len(api.checkpoints(run.id)) == 2, what="the step to be dispatched again")
         opened.set()
 
         assert run.result("10s") == "new"
