@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import ctypes
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -67,6 +67,14 @@ def _leave_alone(body: object) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(body))
 
 
+def _called_elsewhere(label: str) -> OperationRefused:
+    return OperationRefused(
+        label,
+        "it was called outside the body's own thread of execution",
+        "Call it from the workflow function itself.",
+    )
+
+
 class GreenletBody:
     """A sync body on a greenlet of the thread that resumes it first, and of that thread only."""
 
@@ -94,18 +102,21 @@ class GreenletBody:
         except BaseException as error:  # noqa: BLE001  # whatever a body raises is the run's failure
             return Raised(error)
 
-    def ask(self, operation: Operation, label: str) -> Answer:
-        """Called inside the body: hand an operation to the shell and wait for its answer."""
+    def enter(self, label: str) -> None:
+        """Called where an operation begins: let it begin only in the body itself, and not while that is unwound.
+
+        Raises:
+            OperationRefused: It was called from elsewhere.
+        """
         running = self._greenlet
         if self.closed:
             self._refuse(running)
         if running is None or getcurrent() is not running:
-            raise OperationRefused(
-                label,
-                "it was called outside the body's own thread of execution",
-                "call it from the workflow function itself",
-            )
-        parent = running.parent
+            raise _called_elsewhere(label)
+
+    def ask(self, operation: Operation) -> Answer:
+        """Called inside the body: hand an operation to the shell and wait for its answer."""
+        parent = getcurrent().parent
         answer: Answer = parent.switch(operation)  # type: ignore[union-attr]  # a running body has a parent
         return answer
 
@@ -140,7 +151,8 @@ class CoroutineBody:
         self._start = start
         self._coroutine: Coroutine[Any, Any, Any] | None = None
         self._context = _context_of_body()
-        self.refusals = 0
+        self._driver: greenlet | None = None
+        self._refusals = 0
         self.closed = False
 
     def resume(self, answer: Answer | None) -> Event:
@@ -158,6 +170,7 @@ class CoroutineBody:
         return Raised(self._foreign(asked))
 
     def _send(self, answer: Answer | None) -> Any:
+        self._driver = getcurrent()
         if self._coroutine is None:
             self._coroutine = self._start()
         return self._coroutine.send(answer)
@@ -169,6 +182,22 @@ class CoroutineBody:
             "a workflow body can only await its context's operations",
             "put it into a step",
         )
+
+    def enter(self, label: str) -> None:
+        """Called where an operation begins: let it begin only in the body itself.
+
+        Raises:
+            OperationRefused: It was called from elsewhere.
+        """
+        if not self.closed and getcurrent() is not self._driver:
+            raise _called_elsewhere(label)
+
+    def refuse(self) -> Iterator[None]:
+        """End an operation of a body that is unwound; one that goes on and on never gets the thread back."""
+        self._refusals += 1
+        while self._refusals > UNWIND_LIMIT:
+            yield None
+        raise BodyDiscarded
 
     def ask_later(self, operation: Operation) -> _Asking:
         """Return what the body awaits to hand an operation to the shell."""
@@ -198,9 +227,6 @@ class _Asking:
 
     def __await__(self) -> Any:
         if self._body.closed:
-            self._body.refusals += 1
-            while self._body.refusals > UNWIND_LIMIT:
-                yield None
-            raise BodyDiscarded
+            yield from self._body.refuse()
         answer: Answer = yield self._operation
         return answer

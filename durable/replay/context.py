@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mutable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 from durable.authoring.context import Context, GatherMode, MapMode
@@ -19,6 +19,7 @@ from durable.replay.body import CoroutineBody, GreenletBody
 from durable.replay.operations import Answer, StepCall
 from durable.replay.plans import Plan, Planner, plain_ref
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -79,23 +80,32 @@ class BodyContext(Context):
         """Return a logger that carries the run id and is silent during replay."""
         return self._log
 
-    def _do(self, plan: Plan[T]) -> T:
+    def _do(self, label: str, make: Callable[P, Plan[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         body = self.body
         if not isinstance(body, GreenletBody):
-            raise OperationRefused(plan.label, "the body is an async function", f"Await ctx.a{plan.label[4:]} instead.")
-        if not body.closed:
-            self._surroundings.guard(plan.label)
-        return self._read(plan, body.ask(plan.operation, plan.label))
+            raise OperationRefused(label, "the body is an async function", f"Await ctx.a{label[4:]} instead.")
+        body.enter(label)
+        self._surroundings.guard(label)
+        plan = self._make(make, *args, **kwargs)
+        return self._read(plan, body.ask(plan.operation))
 
-    async def _ado(self, plan: Plan[T]) -> T:
+    async def _ado(self, label: str, make: Callable[P, Plan[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         body = self.body
         if not isinstance(body, CoroutineBody):
-            raise OperationRefused(
-                f"ctx.a{plan.label[4:]}", "the body is a plain function", f"Call {plan.label} instead."
-            )
-        if not body.closed:
-            self._surroundings.guard(plan.label)
+            raise OperationRefused(f"ctx.a{label[4:]}", "the body is a plain function", f"Call {label} instead.")
+        body.enter(label)
+        self._surroundings.guard(label)
+        plan = self._make(make, *args, **kwargs)
         return self._read(plan, await body.ask_later(plan.operation))
+
+    def _make(self, make: Callable[P, Plan[T]], *args: P.args, **kwargs: P.kwargs) -> Plan[T]:
+        """Return the plan of an operation; one that cannot be planned takes no position."""
+        before = self._plan.next_seq
+        try:
+            return make(*args, **kwargs)
+        except BaseException:
+            self._plan.next_seq = before
+            raise
 
     def _read(self, plan: Plan[T], answer: Answer) -> T:
         self._replaying = answer.replayed
@@ -103,37 +113,37 @@ class BodyContext(Context):
 
     def step(self, ref: Ref[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Dispatch a step to a worker and return its result."""
-        return self._do(self._plan.step(ref, args, kwargs))
+        return self._do("ctx.step", self._plan.step, ref, args, kwargs)
 
     async def astep(self, ref: Ref[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Dispatch a step to a worker and return its result."""
-        return await self._ado(self._plan.step(ref, args, kwargs))
+        return await self._ado("ctx.step", self._plan.step, ref, args, kwargs)
 
     def step_by_name(self, name: str, input: Any = None, *, returns: Any = Any, **options: Any) -> Any:
         """Dispatch a step whose code lives elsewhere and return its result."""
-        return self._do(self._plan.step_by_name(name, input, returns, options))
+        return self._do("ctx.step_by_name", self._plan.step_by_name, name, input, returns, options)
 
     async def astep_by_name(self, name: str, input: Any = None, *, returns: Any = Any, **options: Any) -> Any:
         """Dispatch a step whose code lives elsewhere and return its result."""
-        return await self._ado(self._plan.step_by_name(name, input, returns, options))
+        return await self._ado("ctx.step_by_name", self._plan.step_by_name, name, input, returns, options)
 
     def local_step(self, name: str, function: Callable[..., Any] | Ref[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run a function in this process and keep its result."""
-        return self._do(self._plan.local(name, function, args, kwargs))
+        return self._do("ctx.local_step", self._plan.local, name, function, args, kwargs)
 
     async def alocal_step(
         self, name: str, function: Callable[..., Any] | Ref[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
         """Run a function in this process and keep its result."""
-        return await self._ado(self._plan.local(name, function, args, kwargs))
+        return await self._ado("ctx.local_step", self._plan.local, name, function, args, kwargs)
 
     def gather(self, *calls: Call[Any], mode: GatherMode = "wait_all") -> tuple[Any, ...]:
         """Make several calls at once and return their results in the order of the operands."""
-        return self._do(self._plan.gather(calls, mode)) if calls else ()
+        return self._do("ctx.gather", self._plan.gather, calls, mode) if calls else ()
 
     async def agather(self, *calls: Call[Any], mode: GatherMode = "wait_all") -> tuple[Any, ...]:
         """Make several calls at once and return their results in the order of the operands."""
-        return await self._ado(self._plan.gather(calls, mode)) if calls else ()
+        return await self._ado("ctx.gather", self._plan.gather, calls, mode) if calls else ()
 
     def map(
         self, ref: Ref[..., Any], inputs: Iterable[Any], *, window: int = 10, mode: MapMode = "fail_fast"
@@ -141,9 +151,9 @@ class BodyContext(Context):
         """Call a step once per input and yield the results in the order of the inputs."""
         under_way = _Window(self._plan, ref, inputs, window)
         while under_way.is_open():
-            for dispatch in under_way.fill():
-                self._do(dispatch)
-            yield self._do(under_way.next_result(mode))
+            if under_way.has_waiting():
+                self._do("ctx.map", under_way.fill)
+            yield self._do("ctx.map", under_way.next_result, mode)
 
     async def amap(
         self, ref: Ref[..., Any], inputs: Iterable[Any], *, window: int = 10, mode: MapMode = "fail_fast"
@@ -151,25 +161,25 @@ class BodyContext(Context):
         """Call a step once per input and yield the results in the order of the inputs."""
         under_way = _Window(self._plan, ref, inputs, window)
         while under_way.is_open():
-            for dispatch in under_way.fill():
-                await self._ado(dispatch)
-            yield await self._ado(under_way.next_result(mode))
+            if under_way.has_waiting():
+                await self._ado("ctx.map", under_way.fill)
+            yield await self._ado("ctx.map", under_way.next_result, mode)
 
     def sleep(self, duration: Duration) -> None:
         """Wait this long, holding no thread."""
-        self._do(self._plan.sleep(duration))
+        self._do("ctx.sleep", self._plan.sleep, duration)
 
     async def asleep(self, duration: Duration) -> None:
         """Wait this long, holding no thread."""
-        await self._ado(self._plan.sleep(duration))
+        await self._ado("ctx.sleep", self._plan.sleep, duration)
 
     def sleep_until(self, instant: datetime) -> None:
         """Wait until an instant, holding no thread."""
-        self._do(self._plan.sleep_until(self._aware(instant)))
+        self._do("ctx.sleep_until", self._plan.sleep_until, self._aware(instant))
 
     async def asleep_until(self, instant: datetime) -> None:
         """Wait until an instant, holding no thread."""
-        await self._ado(self._plan.sleep_until(self._aware(instant)))
+        await self._ado("ctx.sleep_until", self._plan.sleep_until, self._aware(instant))
 
     def _aware(self, instant: datetime) -> int:
         if instant.tzinfo is None:
@@ -178,43 +188,43 @@ class BodyContext(Context):
 
     def wait_for_signal(self, *tokens: str, type: Any = Any, timeout: Duration | None = None) -> tuple[str, Any]:
         """Wait for the first signal of any of the tokens; one that came earlier counts."""
-        return self._do(self._plan.signal(tokens, type, timeout))
+        return self._do("ctx.wait_for_signal", self._plan.signal, tokens, type, timeout)
 
     async def await_for_signal(self, *tokens: str, type: Any = Any, timeout: Duration | None = None) -> tuple[str, Any]:
         """Wait for the first signal of any of the tokens; one that came earlier counts."""
-        return await self._ado(self._plan.signal(tokens, type, timeout))
+        return await self._ado("ctx.wait_for_signal", self._plan.signal, tokens, type, timeout)
 
     def now(self) -> datetime:
         """Return the time as it was when the body first came here."""
-        return self._do(self._plan.record("now", self._surroundings.now, datetime))
+        return self._do("ctx.now", self._plan.record, "now", self._surroundings.now, datetime)
 
     async def anow(self) -> datetime:
         """Return the time as it was when the body first came here."""
-        return await self._ado(self._plan.record("now", self._surroundings.now, datetime))
+        return await self._ado("ctx.now", self._plan.record, "now", self._surroundings.now, datetime)
 
     def uuid(self) -> UUID:
         """Return a random UUID that stays the same in every replay."""
-        return self._do(self._plan.record("uuid", self._surroundings.uuid, UUID))
+        return self._do("ctx.uuid", self._plan.record, "uuid", self._surroundings.uuid, UUID)
 
     async def auuid(self) -> UUID:
         """Return a random UUID that stays the same in every replay."""
-        return await self._ado(self._plan.record("uuid", self._surroundings.uuid, UUID))
+        return await self._ado("ctx.uuid", self._plan.record, "uuid", self._surroundings.uuid, UUID)
 
     def random(self) -> float:
         """Return a random number that stays the same in every replay."""
-        return self._do(self._plan.record("random", self._surroundings.random, float))
+        return self._do("ctx.random", self._plan.record, "random", self._surroundings.random, float)
 
     async def arandom(self) -> float:
         """Return a random number that stays the same in every replay."""
-        return await self._ado(self._plan.record("random", self._surroundings.random, float))
+        return await self._ado("ctx.random", self._plan.record, "random", self._surroundings.random, float)
 
     def side_effect(self, function: Callable[[], T], *, returns: Any = None) -> T:
         """Run a small function once and keep its result."""
-        return self._do(self._side_effect(function, returns))
+        return self._do("ctx.side_effect", self._side_effect, function, returns)
 
     async def aside_effect(self, function: Callable[[], T], *, returns: Any = None) -> T:
         """Run a small function once and keep its result."""
-        return await self._ado(self._side_effect(function, returns))
+        return await self._ado("ctx.side_effect", self._side_effect, function, returns)
 
     def _side_effect(self, function: Callable[[], T], returns: Any) -> Plan[T]:
         annotation = plain_ref(function).binding.returns if returns is None else returns
@@ -222,11 +232,11 @@ class BodyContext(Context):
 
     def transaction(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run a function in a transaction of the store's database that also commits its result."""
-        return self._do(self._plan.transaction(name, function, args, kwargs))
+        return self._do("ctx.transaction", self._plan.transaction, name, function, args, kwargs)
 
     async def atransaction(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run a function in a transaction of the store's database that also commits its result."""
-        return await self._ado(self._plan.transaction(name, function, args, kwargs))
+        return await self._ado("ctx.transaction", self._plan.transaction, name, function, args, kwargs)
 
 
 class _Window:
@@ -245,14 +255,15 @@ class _Window:
     def is_open(self) -> bool:
         return bool(self._under_way or self._waiting)
 
-    def fill(self) -> list[Plan[None]]:
-        if not self._waiting:
-            return []
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def fill(self) -> Plan[None]:
         calls = tuple(Call(ref=self._target, args=(value,), kwargs={}) for value in self._waiting)
         dispatch, steps = self._planner.begin(calls)
         self._under_way.extend(zip(steps, calls, strict=True))
         self._waiting = []
-        return [dispatch]
+        return dispatch
 
     def next_result(self, mode: MapMode) -> Plan[Any]:
         step, call = self._under_way.popleft()

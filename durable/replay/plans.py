@@ -60,12 +60,10 @@ class Plan(Generic[T]):
     Attributes:
         operation: What the shell is asked.
         read: Turns the answer into what the body gets, or raises what the body gets.
-        label: What users call the operation.
     """
 
     operation: Operation
     read: Callable[[Answer], T]
-    label: str
 
 
 @dataclass(slots=True)
@@ -104,7 +102,7 @@ class Planner:
             encode=lambda value: target.binding.encode_result(value, where=where, limit_bytes=self.limit_bytes),
             policy=options.retry_policy,
         )
-        return Plan(operation, lambda answer: self._value(name, answer.only, target.binding.returns), "ctx.local_step")
+        return Plan(operation, lambda answer: self._value(name, answer.only, target.binding.returns))
 
     def transaction(
         self, name: str, function: Callable[..., Any] | Ref[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -123,7 +121,7 @@ class Planner:
             encode=lambda value: target.binding.encode_result(value, where=where, limit_bytes=self.limit_bytes),
             policy=(getattr(target, "config", None) or StepOptions()).retry_policy,
         )
-        return Plan(operation, lambda answer: self._value(name, answer.only, target.binding.returns), "ctx.transaction")
+        return Plan(operation, lambda answer: self._value(name, answer.only, target.binding.returns))
 
     def record(self, name: str, produce: Callable[[], T], returns: Any, *, user_code: bool = False) -> Plan[T]:
         """Plan ``now``, ``uuid``, ``random`` and ``side_effect``."""
@@ -133,7 +131,7 @@ class Planner:
             produce=lambda: self._produce(produce, returns, where),
             user_code=user_code,
         )
-        return Plan(operation, lambda answer: self._value(name, answer.only, returns), f"ctx.{name}")
+        return Plan(operation, lambda answer: self._value(name, answer.only, returns))
 
     def _produce(self, produce: Callable[[], Any], returns: Any, where: str) -> str:
         text = codec.encode(produce(), where=where, limit_bytes=self.limit_bytes)
@@ -143,7 +141,7 @@ class Planner:
     def step(self, target: Ref[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan[Any]:
         """Plan ``step``."""
         call = self.step_call(Call(ref=target, args=args, kwargs=kwargs))
-        return self._single(call, target.binding.returns, "ctx.step")
+        return self._single(call, target.binding.returns)
 
     def step_by_name(self, name: str, value: Any, returns: Any, options: dict[str, Any]) -> Plan[Any]:
         """Plan ``step_by_name``."""
@@ -151,28 +149,28 @@ class Planner:
         where = f"step {name!r}"
         config = change_options(StepOptions(), options, where=where)
         encoded = codec.encode(value, where=where, limit_bytes=self.limit_bytes)
-        return self._single(self._call(name, encoded, config, None), returns, "ctx.step_by_name")
+        return self._single(self._call(name, encoded, config, None), returns)
 
-    def _single(self, call: StepCall, returns: Any, label: str) -> Plan[Any]:
+    def _single(self, call: StepCall, returns: Any) -> Plan[Any]:
         operation = CallSteps(calls=(call,), mode="wait_all")
-        return Plan(operation, lambda answer: self._value(call.at.name, answer.only, returns), label)
+        return Plan(operation, lambda answer: self._value(call.at.name, answer.only, returns))
 
     def gather(self, calls: tuple[Call[Any], ...], mode: GatherMode) -> Plan[tuple[Any, ...]]:
         """Plan ``gather``."""
         group = self.next_seq
         steps = tuple(self.step_call(call, group) for call in calls)
         operation = CallSteps(calls=steps, mode=mode)
-        return Plan(operation, lambda answer: self.read_all(steps, calls, mode, answer), "ctx.gather")
+        return Plan(operation, lambda answer: self.read_all(steps, calls, mode, answer))
 
     def begin(self, calls: tuple[Call[Any], ...]) -> tuple[Plan[None], tuple[StepCall, ...]]:
         """Plan the dispatch of calls that are waited for later."""
         steps = tuple(self.step_call(call) for call in calls)
-        return Plan(CallSteps(calls=steps, mode=None), lambda _: None, "ctx.map"), steps
+        return Plan(CallSteps(calls=steps, mode=None), lambda _: None), steps
 
     def finish(self, step: StepCall, call: Call[Any], mode: GatherMode) -> Plan[Any]:
         """Plan the wait for a call that was dispatched before."""
         operation = AwaitSteps(calls=(step,), mode=mode)
-        return Plan(operation, lambda answer: self.read_all((step,), (call,), mode, answer)[0], "ctx.map")
+        return Plan(operation, lambda answer: self.read_all((step,), (call,), mode, answer)[0])
 
     def step_call(self, call: Call[Any], group: int | None = None) -> StepCall:
         """Turn a call into a dispatch at the next position."""
@@ -228,13 +226,12 @@ class Planner:
         """Plan ``sleep``."""
         delay_us = to_us(parse_duration(duration))
         return Plan(
-            Sleep(at=self.position("sleep", CheckpointKind.SLEEP), delay_us=delay_us), lambda _: None, "ctx.sleep"
-        )
+            Sleep(at=self.position("sleep", CheckpointKind.SLEEP), delay_us=delay_us), lambda _: None)
 
     def sleep_until(self, instant_us: int) -> Plan[None]:
         """Plan ``sleep_until``."""
         position = self.position("sleep_until", CheckpointKind.SLEEP)
-        return Plan(Sleep(at=position, until_us=instant_us), lambda _: None, "ctx.sleep_until")
+        return Plan(Sleep(at=position, until_us=instant_us), lambda _: None)
 
     def signal(self, tokens: tuple[str, ...], annotation: Any, timeout: Duration | None) -> Plan[tuple[str, Any]]:
         """Plan ``wait_for_signal``."""
@@ -248,8 +245,7 @@ class Planner:
             timeout_us=None if timeout is None else to_us(parse_duration(timeout)),
         )
         return Plan(
-            operation, lambda answer: self._signalled(operation, annotation, answer.only), "ctx.wait_for_signal"
-        )
+            operation, lambda answer: self._signalled(operation, annotation, answer.only))
 
     def _signalled(self, operation: AwaitSignal, annotation: Any, outcome: Outcome) -> tuple[str, Any]:
         if outcome.failure is not None:
