@@ -128,6 +128,7 @@ def test_an_open_transaction_of_a_caller_costs_no_run_its_lease(token, start_wor
             # on SQLite there is one lock for all writers, so nobody may hold it for longer than they are patient
             time.sleep(3 * lease_s if connection.vendor == "postgresql" else 0.3 * lease_s)
             held = {lease.run_id for lease in worker.worker.holdings.leases() if worker.worker.holdings.is_good(lease)}
+        wait_until(lambda: {runs[0].status, cancelled.status} == {"cancelled"}, what="the cancels to be served")
         opened.set()
 
         assert {run.id for run in runs} <= held
@@ -136,7 +137,6 @@ def test_an_open_transaction_of_a_caller_costs_no_run_its_lease(token, start_wor
             WorkflowRun.objects.filter(run_id__in=[run.id for run in runs[1:]]).values_list("run_id", "lease_epoch")
         )
         assert suspended.result("10s") == [f"{token}-signal", 1]
-        wait_until(lambda: {runs[0].status, cancelled.status} == {"cancelled"}, what="the cancels to be served")
         started.cancel()
     assert worker.worker.holdings.late_renewals == 0
 
