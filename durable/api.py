@@ -12,7 +12,7 @@ from durable.authoring.refs import Workflow
 from durable.core.durations import Duration
 from durable.core.errors import RunNotFound
 from durable.core.states import RunStatus
-from durable.engine.handle import RunHandle
+from durable.engine.handle import RunHandle, in_a_thread
 from durable.engine.instance import get_engine
 from durable.engine.start import start_run
 from durable.engine.steer import cancel_run, read_run, retry_run, send_signal
@@ -187,7 +187,12 @@ acheckpoints = sync_to_async(checkpoints)
 asignal = sync_to_async(signal)
 acancel = sync_to_async(cancel)
 aretry = sync_to_async(retry)
-await_run = sync_to_async(wait, thread_sensitive=False)
+
+
+async def await_run(run_id: str, timeout: Duration | None = None, *, using: str | None = None) -> RunRecord:
+    """Wait for the end of a run; see ``wait``."""
+    engine = get_engine(using)
+    return await in_a_thread(engine, lambda: RunHandle(engine, run_id).wait(timeout))
 
 
 class EngineDriver:

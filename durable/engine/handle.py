@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 
@@ -25,6 +26,7 @@ from durable.engine.engine import Engine
 from durable.engine.steer import cancel_run, read_run, retry_run, send_signal
 from durable.store.records import RunRecord
 
+T = TypeVar("T")
 FIRST_LOOK_S = 0.001
 LONGEST_LOOK_S = 0.25
 ENDED_OTHERWISE: dict[RunStatus, type[RunNotCompleted]] = {
@@ -32,6 +34,18 @@ ENDED_OTHERWISE: dict[RunStatus, type[RunNotCompleted]] = {
     RunStatus.CANCELLED: RunCancelled,
     RunStatus.DEAD: RunDead,
 }
+
+
+async def in_a_thread(engine: Engine, wait: Callable[[], T]) -> T:
+    """Wait in a thread of its own, and leave no connection there."""
+
+    def wait_and_leave() -> T:
+        try:
+            return wait()
+        finally:
+            engine.store.session.leave_thread()
+
+    return await sync_to_async(wait_and_leave, thread_sensitive=False)()
 
 
 class RunHandle(Run[Any]):
@@ -120,7 +134,7 @@ class RunHandle(Run[Any]):
 
     async def aresult(self, timeout: Duration | None = None) -> Any:
         """Wait for the end of the run; see ``result``."""
-        return await sync_to_async(self.result, thread_sensitive=False)(timeout)
+        return await in_a_thread(self._engine, lambda: self.result(timeout))
 
     async def astatus(self) -> RunStatus:
         """Return where the run stands."""

@@ -9,8 +9,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 
 from durable import Context, api, step, workflow
 from durable.core.errors import (
@@ -118,7 +119,7 @@ def test_a_commit_is_seen_at_once(token, park_limit):
     if not park_limit:
         pytest.skip("it makes no difference")
     waits_ms: list[float] = []
-    for number in range(15):
+    for number in range(8):
         # an idle worker has stopped looking often
         time.sleep(0.15)
         with transaction.atomic():
@@ -320,6 +321,7 @@ def test_the_facade_has_async_twins(token):
         await api.aretry(other.id)
         await other.asignal(f"{token}-2", 4)
         record = await api.await_run(other.id, "10s")
+        await sync_to_async(connections.close_all)()  # as the end of a request does
         return [result, status, found.id == other.id, len(listed), len(points), record.status]
 
     assert asyncio.run(talk()) == [3, "completed", True, 2, 1, "completed"]
