@@ -163,25 +163,21 @@ class CoroutineBody:
             return Returned(end.value)
         except BodyDiscarded:
             raise
+        except RuntimeError as error:
+            return Raised(_without_loop(error) or error)
         except BaseException as error:  # noqa: BLE001  # whatever a body raises is the run's failure
             return Raised(error)
         if isinstance(asked, Operation):
             return asked
-        return Raised(self._foreign(asked))
+        refused = _foreign_await(_name_of_awaited(self._coroutine, asked))
+        self.discard()
+        return Raised(refused)
 
     def _send(self, answer: Answer | None) -> Any:
         self._driver = getcurrent()
         if self._coroutine is None:
             self._coroutine = self._start()
         return self._coroutine.send(answer)
-
-    def _foreign(self, awaited: object) -> OperationRefused:
-        self.discard()
-        return OperationRefused(
-            f"await {type(awaited).__name__}",
-            "a workflow body can only await its context's operations",
-            "put it into a step",
-        )
 
     def enter(self, label: str) -> None:
         """Called where an operation begins: let it begin only in the body itself.
@@ -218,6 +214,32 @@ class CoroutineBody:
                 return False
         _leave_alone(coroutine)
         return False
+
+
+def _foreign_await(name: str) -> OperationRefused:
+    return OperationRefused(
+        f"await {name}", "a workflow body can only await its context's operations", "Put it into a step."
+    )
+
+
+def _name_of_awaited(coroutine: Any, yielded: object) -> str:
+    awaited = getattr(coroutine, "cr_await", None)
+    return getattr(awaited, "__qualname__", None) or type(yielded if awaited is None else awaited).__name__
+
+
+def _without_loop(error: RuntimeError) -> OperationRefused | None:
+    """Return the refusal of an ``await`` that looked for an event loop and found none, else ``None``."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace.tb_frame)
+        trace = trace.tb_next
+    outside = [frame for frame in frames if str(frame.f_globals.get("__name__")).partition(".")[0] == "asyncio"]
+    if not outside or outside[-1] is not frames[-1]:
+        return None
+    refused = _foreign_await(f"asyncio's {outside[0].f_code.co_qualname}")
+    refused.__cause__ = error
+    return refused
 
 
 class _Asking:
