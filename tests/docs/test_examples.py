@@ -40,7 +40,7 @@ def test_examples_do_what_the_page_says(page, sample):
 
 
 @pytest.mark.sqlite
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(180)
 def test_the_tutorial_works_as_it_is_written(tmp_path):
     sample = Sample(tmp_path, module="bakery")
     differences = []
