@@ -126,11 +126,15 @@ class PostgresqlSession(DjangoSession):
                 "PostgreSQL needs psycopg 3: install django-durable-workflows[postgres]"
             ) from missing
         self._psycopg = psycopg
+        self._kept = threading.local()
 
     def execute(self, statement: Statement, params: Mapping[str, Any]) -> Sequence[Row]:
-        """Run one statement, prepared after its first use on a connection."""
-        raw = self._usable()
-        self._count(statement, alone=raw.autocommit and raw.info.transaction_status == IDLE)
+        """Run one statement, prepared at its first use on a connection."""
+        wrapper = self.connection
+        raw = wrapper.connection
+        if raw is None or raw.closed or wrapper.in_atomic_block:
+            raw = self._usable()
+        self._count(statement, alone=raw.autocommit and raw.pgconn.transaction_status == IDLE)
         return self._run(raw, statement.rendered(self.dialect), params)
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -140,7 +144,7 @@ class PostgresqlSession(DjangoSession):
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         raw = self._raw()
-        if raw.info.transaction_status != IDLE:
+        if raw.pgconn.transaction_status != IDLE:
             yield
             return
         self._run(raw, "BEGIN ISOLATION LEVEL READ COMMITTED", None)
@@ -164,13 +168,12 @@ class PostgresqlSession(DjangoSession):
         return wrapper.connection
 
     def _run(self, raw: Any, text: str, params: Mapping[str, Any] | None) -> Sequence[Row]:
-        pooled = self.connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS", False)
+        cursor, threshold = self._cursor(raw)
         before = raw.prepare_threshold
         try:
-            raw.prepare_threshold = None if pooled else 0
-            cursor = self._psycopg.Cursor(raw)
+            raw.prepare_threshold = threshold
             cursor.execute(text, params)
-            return cursor.fetchall() if cursor.description else ()
+            return cursor.fetchall() if cursor.pgresult.nfields else ()
         except self._psycopg.Error as trouble:
             self._translate(raw, trouble)
             with self.connection.wrap_database_errors:
@@ -178,6 +181,19 @@ class PostgresqlSession(DjangoSession):
         finally:
             if not raw.closed:
                 raw.prepare_threshold = before
+
+    def _cursor(self, raw: Any) -> tuple[Any, int | None]:
+        """Return this thread's cursor on a connection, and how often a statement runs before it is prepared.
+
+        The cursor is kept: to make one costs as much as to run a statement with it.
+        """
+        kept = self._kept
+        if getattr(kept, "raw", None) is not raw:
+            pooled = self.connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS", False)
+            kept.threshold = None if pooled else 0
+            kept.cursor = self._psycopg.Cursor(raw)
+            kept.raw = raw
+        return kept.cursor, kept.threshold
 
     def _translate(self, raw: Any, trouble: Any) -> None:
         state = trouble.sqlstate or ""
