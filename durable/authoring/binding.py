@@ -32,6 +32,8 @@ class Binding:
         returns: Resolved annotation of the result.
         problem: Why values cannot be rebuilt, naming the parameter; None when all is well.
         shape: How inputs are written.
+        positions: The parameters in order, where each can be given by position; else empty.
+        loose: Parameters whose annotation leaves a part of the value untyped.
     """
 
     name: str
@@ -40,6 +42,8 @@ class Binding:
     returns: Any
     problem: str | None
     shape: Shape
+    positions: tuple[str, ...]
+    loose: tuple[str, ...]
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, skip_context: bool, name: str) -> Binding:
@@ -67,6 +71,8 @@ class Binding:
             returns=returns,
             problem="; ".join(problems) or None,
             shape="none" if not parameters else "single" if len(parameters) == 1 else "object",
+            positions=tuple(each.name for each in parameters) if all(map(_takes_position, parameters)) else (),
+            loose=tuple(each for each, annotation in hints.items() if codec.is_loose(annotation)),
         )
 
     def encode_arguments(
@@ -87,21 +93,27 @@ class Binding:
         """
         self._require_sound()
         where = where or self.name
+        arguments = self._bind(args, kwargs)
+        match self.shape:
+            case "none":
+                return "null"
+            case "single":
+                value: Any = next(iter(arguments.values()))
+            case _:
+                value = arguments
+        text = codec.encode(value, where=where, limit_bytes=limit_bytes)
+        self._warn_of_lost_kinds(arguments, text, where)
+        return text
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if not kwargs and len(args) == len(self.positions) == len(self.annotations):
+            return dict(zip(self.positions, args, strict=True))
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
         bound.apply_defaults()
-        match self.shape:
-            case "none":
-                return "null"
-            case "single":
-                value: Any = next(iter(bound.arguments.values()))
-            case _:
-                value = dict(bound.arguments)
-        text = codec.encode(value, where=where, limit_bytes=limit_bytes)
-        self._warn_of_lost_kinds(bound.arguments, text, where)
-        return text
+        return dict(bound.arguments)
 
     def decode_arguments(
         self, text: str | None, *, where: str | None = None, shape: Shape | None = None
@@ -203,14 +215,17 @@ class Binding:
                 raise PayloadError(where, "$", f"the input has no value for parameter {parameter.name!r}")
 
     def _warn_of_lost_kinds(self, arguments: Mapping[str, Any], text: str, where: str) -> None:
-        loose = [name for name, annotation in self.annotations.items() if codec.is_loose(annotation)]
-        if not loose or codec.has_warned(where) or not codec.lossy_kinds(arguments):
+        if not self.loose or codec.has_warned(where) or not codec.lossy_kinds(arguments):
             return
         plain = codec.parse(text, where=where)
         for name, (value, path) in self._by_parameter(plain, self.shape, where).items():
-            if name in loose:
+            if name in self.loose:
                 received = self._convert(name, value, path, where=where)
                 codec.warn_of_lost_kinds(arguments[name], received, where=where)
+
+
+def _takes_position(parameter: inspect.Parameter) -> bool:
+    return parameter.kind is not inspect.Parameter.KEYWORD_ONLY
 
 
 def _parameters_of(function: Callable[..., Any], *, skip_context: bool, name: str) -> list[inspect.Parameter]:

@@ -77,14 +77,14 @@ def encode(value: object, *, where: str, limit_bytes: int | None = None) -> str:
         plain = _to_plain(value, 0, [])
     except _Refused as refused:
         raise PayloadError(where, refused.path, refused.problem) from None
-    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(plain)
     if text.isascii():
         size_bytes = len(text)
     else:
         try:
             size_bytes = len(text.encode())
         except UnicodeEncodeError:
-            text = json.dumps(plain, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+            text = _ASCII_ENCODER.encode(plain)
             size_bytes = len(text)
     if limit_bytes is not None and size_bytes > limit_bytes:
         raise PayloadTooLarge(where, size_bytes, limit_bytes)
@@ -114,7 +114,7 @@ def parse(text: str | None, *, where: str) -> Any:
     if text is None:
         return None
     try:
-        return json.loads(text, parse_constant=_refuse_constant)
+        return _DECODER.decode(text)
     except ValueError as error:
         raise PayloadError(where, "$", f"the text is no JSON that can be read: {error}") from error
     except RecursionError as error:
@@ -146,6 +146,12 @@ def convert(plain: Any, annotation: Any, *, where: str, path: str = "$") -> Any:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+# ``json.dumps`` and ``json.loads`` make one of these for each call that is not plain.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ASCII_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _to_plain(value: Any, depth: int, parents: list[int]) -> Any:
