@@ -31,9 +31,24 @@ class RunningStep:
     """A local step that is being executed, and since when."""
 
     lease: Lease
-    checkpoint: CheckpointWrite
+    operation: LocalOperation
+    attempt: int
+    started_at_us: int
     since: float
     shown: bool = False
+
+    def checkpoint(self) -> CheckpointWrite:
+        """Return what shows the step."""
+        return CheckpointWrite(
+            run_pk=self.lease.run_pk,
+            seq=self.operation.at.seq,
+            name=self.operation.at.name,
+            kind=self.operation.at.kind,
+            status=CheckpointStatus.RUNNING,
+            input=self.operation.input,
+            attempts=self.attempt,
+            started_at_us=self.started_at_us,
+        )
 
 
 class SlowSteps:
@@ -52,18 +67,15 @@ class SlowSteps:
     @contextmanager
     def watch(self, turn: Turn, operation: LocalOperation, attempt: int) -> Iterator[None]:
         """Watch a step as long as the block runs."""
-        checkpoint = CheckpointWrite(
-            run_pk=turn.lease.run_pk,
-            seq=operation.at.seq,
-            name=operation.at.name,
-            kind=operation.at.kind,
-            status=CheckpointStatus.RUNNING,
-            input=operation.input,
-            attempts=attempt,
+        step = RunningStep(
+            lease=turn.lease,
+            operation=operation,
+            attempt=attempt,
             started_at_us=self._dbclock.now_us(),
+            since=self._ports.clock.monotonic(),
         )
-        key = id(checkpoint)
-        self._running[key] = RunningStep(lease=turn.lease, checkpoint=checkpoint, since=self._ports.clock.monotonic())
+        key = id(step)
+        self._running[key] = step
         try:
             yield
         finally:
@@ -75,7 +87,7 @@ class SlowSteps:
         for step in list(self._running.values()):
             if step.since <= before and not step.shown:
                 step.shown = True
-                self._ports.store.note_running(step.lease, step.checkpoint)
+                self._ports.store.note_running(step.lease, step.checkpoint())
 
 
 class Keeper:
