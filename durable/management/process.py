@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from django.utils import autoreload
@@ -16,6 +17,8 @@ from durable.engine.worker import Worker
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 RELOAD_DRAIN_S = 3.0
+BROKEN_CODE = 1
+"""The exit code of a child whose modules could not be imported; one that was refused ends with another."""
 STOPPED_AT_ONCE = b"Stopped at once. What was unfinished is taken up by others when its leases run out.\n"
 
 Say = Callable[[str], None]
@@ -84,12 +87,21 @@ class WorkerProcess:
 def run_reloading(make_worker: Callable[[], Worker], say: Say, greet: Callable[[Worker], str]) -> None:
     """Run a worker that starts again whenever a file of the project changes; for development.
 
-    What runs while a file changes has a few seconds to end.
+    The worker lives in a child process. What runs in it while a file changes has a few seconds to end.
     """
+    if os.environ.get(autoreload.DJANGO_AUTORELOAD_ENV) == "true":
+        _work_until_code_changes(make_worker, say, greet)
+        return
+    signal.signal(signal.SIGTERM, lambda *args: sys.exit(0))
+    with suppress(KeyboardInterrupt):
+        while autoreload.restart_with_reloader() == BROKEN_CODE:
+            _wait_for_change(say)
+
+
+def _work_until_code_changes(make_worker: Callable[[], Worker], say: Say, greet: Callable[[Worker], str]) -> None:
     workers: list[Worker] = []
 
     def work() -> None:
-        autoreload.raise_last_exception()
         worker = make_worker()
         workers.append(worker)
         worker.start()
@@ -100,5 +112,18 @@ def run_reloading(make_worker: Callable[[], Worker], say: Say, greet: Callable[[
         autoreload.run_with_reloader(work)
     finally:
         for worker in workers:
-            deadline = time.monotonic() + RELOAD_DRAIN_S
-            worker.drain(lambda limit=deadline: time.monotonic() > limit)  # type: ignore[misc]  # mypy infers no lambda defaults
+            worker.drain(_is_over(RELOAD_DRAIN_S))
+
+
+def _is_over(limit_s: float) -> Callable[[], bool]:
+    deadline = time.monotonic() + limit_s
+    return lambda: time.monotonic() > deadline
+
+
+def _wait_for_change(say: Say) -> None:
+    looks = autoreload.StatReloader().tick()
+    with suppress(SystemExit):  # how Django's reloader says that something changed
+        next(looks)  # the first look has nothing to compare with
+        say("The code cannot be loaded. It is tried again when it changes.")
+        for _look in looks:
+            pass

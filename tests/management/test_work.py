@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Callable
 
 import pytest
 from django.db import connection
@@ -215,3 +216,26 @@ def test_timers_leave_wakes_and_cancels_to_those_that_drive(ask, work_off):
     assert run.status == "suspended"
     work_off()
     assert run.result(0) == ["go", 1]
+
+
+@pytest.mark.sqlite  # the database makes no difference
+@pytest.mark.timeout(120)
+def test_a_reloading_worker_starts_again_when_code_changes(spawn_worker, wait_until, tmp_path):
+    settings = tmp_path / "watched_settings.py"
+    settings.write_text("from tests.settings import *\n")
+    process = spawn_worker("--reload", env={"PYTHONPATH": str(tmp_path), "DJANGO_SETTINGS_MODULE": "watched_settings"})
+    process.wait_for_output("It starts again when code changes.")
+
+    def write_until(text: str, printed: Callable[[], bool]) -> None:
+        # The reloader has no moment from which on it is known to watch; written again, a file changes again.
+        def write() -> bool:
+            settings.write_text(f"from tests.settings import *\n{text}\n")
+            return printed()
+
+        wait_until(write, timeout=40, interval=1.5, what=f"the process to see {text!r}")
+
+    write_until("(", lambda: "The code cannot be loaded. It is tried again when it changes." in process.output)
+    write_until("CHANGED = True", lambda: process.output.count("durable worker ") >= 2)
+
+    process.interrupt()
+    assert process.wait() == 0
