@@ -4,8 +4,9 @@
 code  meaning
 ====  =======================================================================================
 0     done
-1     the run that was waited for did not complete, or not every id could be served
-2     nothing was done: wrong options, no such run, no tables, a database that does not answer
+1     the run that was waited for did not complete, not every id could be served, or a worker
+      was stopped before everything that had begun was finished
+2     it was not done: wrong options, no such run, no tables, a database that does not answer
 3     the run that was waited for goes on
 130   interrupted
 ====  =======================================================================================

@@ -41,26 +41,25 @@ class SteeringCommand(DurableCommand):
         raise NotImplementedError
 
     def perform(self, engine: Engine, options: dict[str, Any]) -> int:
-        """Do it to each run once."""
-        ids = list(dict.fromkeys(options["run_ids"]))
-        outcomes = [_attempt(self.steer, run_id, engine.alias) for run_id in ids]
-        failed = [outcome for outcome in outcomes if not outcome.done]
+        """Do it to each run once, and tell people of each as it happens."""
+        outcomes = []
+        for run_id in dict.fromkeys(options["run_ids"]):
+            outcomes.append(_attempt(self.steer, run_id, engine.alias))
+            if not options["json"]:
+                self._tell(outcomes[-1], options)
+        failed = sum(not outcome.done for outcome in outcomes)
         if options["json"]:
             self.print_json([_facts(outcome) for outcome in outcomes])
-        else:
-            self._tell(outcomes, len(failed), options)
+        elif len(outcomes) > 1:
+            skipped = f", {failed} skipped" if failed else ""
+            self.say(f"{count(len(outcomes) - failed, 'run')} {self.past}{skipped}.", options)
         return NOT_ALL_DONE if failed else DONE
 
-    def _tell(self, outcomes: list[Outcome], failed: int, options: dict[str, Any]) -> None:
-        for outcome in outcomes:
-            if outcome.done:
-                self.say(f"{self.style.SUCCESS(self.past.capitalize())} {outcome.run_id}", options)
-            else:
-                self.stderr.write(self.style.ERROR(outcome.message or ""))
-        if len(outcomes) > 1:
-            done = len(outcomes) - failed
-            skipped = f", {failed} skipped" if failed else ""
-            self.say(f"{count(done, 'run')} {self.past}{skipped}.", options)
+    def _tell(self, outcome: Outcome, options: dict[str, Any]) -> None:
+        if outcome.done:
+            self.say(f"{self.style.SUCCESS(self.past.capitalize())} {outcome.run_id}", options)
+        else:
+            self.stderr.write(self.style.ERROR(outcome.message or ""))
 
 
 def _attempt(steer: Callable[[str, str], None], run_id: str, alias: str) -> Outcome:
