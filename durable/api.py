@@ -60,7 +60,7 @@ def start(
         version: Which registered version; ``None`` takes the workflow's own, or the newest of a name.
         namespace: Whose pool runs it.
         tags: Tags of the run.
-        priority: Higher first.
+        priority: Higher first, on transports that order by it (``db`` takes the oldest first).
         using: Database alias of the store.
 
     Raises:
@@ -130,8 +130,12 @@ def list_runs(
         before_id: Only runs older than the one with this surrogate key: the last one of the page before.
         limit: How many at most.
         using: Database alias of the store.
+
+    Raises:
+        ValueError: There is no such status.
     """
-    filters: dict[str, Any] = {"status": status, "workflow": workflow, "namespace": namespace, "id__lt": before_id}
+    stands = None if status is None else RunStatus(status)
+    filters: dict[str, Any] = {"status": stands, "workflow": workflow, "namespace": namespace, "id__lt": before_id}
     chosen = {key: value for key, value in filters.items() if value is not None}
     return list(WorkflowRun.objects.using(get_engine(using).alias).filter(**chosen).order_by("-id")[:limit])
 

@@ -19,7 +19,7 @@ from durable.core.durations import parse_duration
 from durable.core.errors import ConfigurationError, DurableError, nearest
 from durable.core.ids import check_name
 
-BUILT_IN_TRANSPORTS: Final = ("db", "celery", "bullmq", "local", "memory")
+BUILT_IN_TRANSPORTS: Final = ("db", "local", "memory")
 
 SECRET_NAMES: Final = ("password", "passwd", "secret", "token", "api_key", "apikey", "authorization", "credential")
 """Keys that contain one of these, in any case, are masked unless ``REDACT`` says otherwise."""

@@ -345,7 +345,7 @@ class Context(ABC):
         """Run a small function once and keep its result; for reading something that may change. It is not retried.
 
         Args:
-            function: Takes nothing; a failure is the body's failure.
+            function: Takes nothing; a failure is recorded, and raised as ``StepFailed`` in every replay.
             returns: Annotation of the result; needed for a lambda that returns something else than plain JSON.
 
         Raises:
@@ -400,7 +400,10 @@ class Context(ABC):
     @property
     @abstractmethod
     def attempt(self) -> int:
-        """Return how often this run was begun: 1, and one more for each retry."""
+        """Return how often this run was begun: 1, and one more for each retry and each recovery.
+
+        It changes between replays, so a body must not decide anything by it.
+        """
 
     @property
     @abstractmethod

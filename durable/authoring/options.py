@@ -33,7 +33,7 @@ class StepOptions:
         timeout: How long a worker may be silent before the attempt counts as failed; None waits for ever.
         pickup_timeout: How long a dispatched step may lie in its queue; None waits for ever.
         queue: Routing token that serves the step; None means its name.
-        priority: Higher first; None leaves it to the run.
+        priority: Higher first, where the transport orders by it (``db`` does not); None leaves it to the run.
         requires: Capabilities that a worker must announce.
         partition: Suffix of the routing token; None means the run's namespace.
         limit: Name of a limit in ``DURABLE["LIMITS"]``.
@@ -69,7 +69,7 @@ class WorkflowOptions:
         version: Version of the body, ``"1"`` by default. A run replays on the version it began with.
         tags: Tags of every run.
         execution_timeout: How long a run may take from its start to its end; None sets no limit.
-        priority: Higher first; 0 by default.
+        priority: Higher first, where the transport orders by it (``db`` does not); 0 by default.
         namespace: The pool whose instances drive the run; None takes the setting ``NAMESPACE``.
         using: Database alias of the store; None takes the setting ``DATABASE``.
     """

@@ -18,7 +18,7 @@ from durable.engine.suspend import StepWait, Suspension, call_command, sleep_sus
 from durable.engine.turn import Turn, record_of
 from durable.engine.writing import Writer
 from durable.replay.body import Raised, Returned
-from durable.replay.decision import Decision, WaitSignalCommand
+from durable.replay.decision import Decision, RecordCommand, WaitSignalCommand
 from durable.replay.operations import (
     Answer,
     AwaitSignal,
@@ -98,6 +98,7 @@ class Advancer:
         while True:
             recorded = turn.history.answer(operation, turn.now_us)
             if recorded is not None:
+                self._note_passed(turn, operation)
                 return recorded
             result = self._perform(turn, operation)
             if isinstance(result, Answer):
@@ -107,6 +108,21 @@ class Advancer:
             finish = self._suspend(turn, operation, result)
             if finish is not None:
                 return finish
+
+    @staticmethod
+    def _note_passed(turn: Turn, operation: Operation) -> None:
+        """Let the next write show that a timer has passed; replays know without it."""
+        record = turn.history.at(operation.at.seq) if isinstance(operation, Sleep) else None
+        if record is not None and not record.settled:
+            command = RecordCommand(
+                seq=record.seq,
+                name=record.name,
+                kind=record.kind,
+                status=CheckpointStatus.COMPLETED,
+                output="null",
+                finished_at_us=turn.now_us,
+            )
+            turn.passed.append(command)
 
     def _perform(self, turn: Turn, operation: Operation) -> Answer | Suspension | Finish:
         match operation:
@@ -140,7 +156,7 @@ class Advancer:
             return self._hold(turn, suspension)
         decision = Decision(
             status="continue",
-            commands=(*turn.commands, *suspension.commands),
+            commands=(*turn.pending_commands(), *suspension.commands),
             wake_at_us=suspension.wake_at_us,
             waiting_on=suspension.waiting_on,
         )
@@ -199,7 +215,7 @@ class Advancer:
             return False
         if not done and not self.writer.while_held(turn, lambda: self.writer.store.released(turn.lease)):
             raise LeaseLost(turn.lease.run_id)
-        turn.commands.clear()
+        turn.forget_commands()
         self.writer.holdings.drop(turn.lease)
         self.writer.applier.transport.send(rows.tasks)
         return True
@@ -245,7 +261,7 @@ class Advancer:
         return Finish(verdict=Verdict.ENDED, decision=decision)
 
     def _final(self, turn: Turn, workflow: Workflow[..., Any], event: Returned | Raised) -> Decision:
-        commands = tuple(turn.commands)
+        commands = turn.pending_commands()
         if isinstance(event, Raised):
             return Decision(status="failed", commands=commands, failure=Failure.from_exception(event.error))
         where = f"result of run {turn.lease.run_id!r}"
@@ -259,7 +275,7 @@ class Advancer:
         logger.error("A stored value does not fit the code", extra={"run_id": turn.lease.run_id})
         decision = Decision(
             status="continue",
-            commands=tuple(turn.commands),
+            commands=turn.pending_commands(),
             waiting_on="code that fits",
             note=str(unreadable.problem),
         )

@@ -107,6 +107,7 @@ def checkpoint_of(claim: ClaimedRun, command: Command, now_us: int) -> Checkpoin
                 input=command.input,
                 output=command.output,
                 error=None if command.failure is None else command.failure.to_json(),
+                events=command.events,
                 attempts=command.attempts,
                 wake_at_us=command.retry_at_us,
                 started_at_us=command.started_at_us,

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
-
-import msgspec
 
 from durable.authoring.current import StepContext
 from durable.authoring.registry import Registry
 from durable.core.errors import ControlFlow
 from durable.core.failure import Failure
 from durable.engine.settle import AttemptResult
-from durable.engine.usercode import run_step
+from durable.engine.usercode import events_text, run_step
 from durable.store.seam import Session
 from durable.wire.messages import RemoteTask
 
@@ -61,12 +58,6 @@ class StepExecutor:
             events=events_text(context),
             started_at_us=started_at_us,
         )
-
-
-def events_text(context: StepContext) -> str | None:
-    """Return what a step logged as JSON text."""
-    events: list[Any] = context.events
-    return msgspec.json.encode(events).decode() if events else None
 
 
 def lost_result(task: RemoteTask, takes: int) -> AttemptResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 
 from durable.authoring.registry import registry
@@ -13,6 +14,7 @@ from durable.engine.worker import Worker
 from durable.store.hints import make_hints
 
 _engines: dict[str, Engine] = {}
+_embedded: list[EmbeddedWorker] = []
 
 
 def get_engine(using: str | None = None) -> Engine:
@@ -41,7 +43,9 @@ def _execute_here(engine: Engine) -> None:
     if capabilities.runs_inline:
         engine.after_commit.append(InlineExecution(engine).drive)
     elif not capabilities.crosses_processes:
-        engine.after_commit.append(EmbeddedWorker(engine).wake)
+        embedded = EmbeddedWorker(engine)
+        _embedded.append(embedded)
+        engine.after_commit.append(embedded.wake)
 
 
 class EmbeddedWorker:
@@ -65,10 +69,26 @@ class EmbeddedWorker:
                 self._engine.ports.spawn.thread("durable-loop", self._worker.run)
         self._worker.loop.hinted()
 
+    def stop(self) -> None:
+        """Drain the worker, if it was started."""
+        with self._lock:
+            worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.drain()
+
+
+def close_engines() -> None:
+    """Drain what executes in this process and drop its engines; the next use makes new ones."""
+    for embedded in _embedded:
+        embedded.stop()
+    forget_engines()
+
 
 def forget_engines() -> None:
     """Drop the engines of this process; a forked child must not share its parent's."""
     _engines.clear()
+    _embedded.clear()
 
 
 os.register_at_fork(after_in_child=forget_engines)
+atexit.register(close_engines)

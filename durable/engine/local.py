@@ -17,7 +17,7 @@ from durable.core.states import CheckpointStatus
 from durable.engine.apply import checkpoint_of
 from durable.engine.suspend import Suspension, retry_suspension
 from durable.engine.turn import Turn
-from durable.engine.usercode import run_step
+from durable.engine.usercode import events_text, run_step
 from durable.engine.writing import Writer
 from durable.replay.decision import RecordCommand
 from durable.replay.operations import Answer, Outcome, Position, RecordValue, RunLocal, RunTransaction
@@ -70,7 +70,7 @@ class LocalWork:
                 return self._recorded(turn, operation.at)
             delay_us = self._retry_delay_us(command, operation)
             if delay_us is None:
-                self.writer.write(turn, [checkpoint_of(turn.claim, command, turn.now_us)])
+                self.writer.settle(turn, command)
                 return self._recorded(turn, operation.at)
             if delay_us > IN_PROCESS_BACKOFF_S * 1_000_000:
                 return self._retry_later(command, delay_us)
@@ -97,24 +97,29 @@ class LocalWork:
     def _attempt(self, turn: Turn, operation: LocalOperation, attempts: int) -> RecordCommand | None:
         """Run the function once; ``None`` when its checkpoint is written already."""
         self.writer.holdings.require(turn.lease)
+        context = self._step_context(turn, operation, attempts)
         started_at_us = self.writer.dbclock.now_us()
         try:
             with self.watch(turn, operation, attempts):
                 if isinstance(operation, RunTransaction):
-                    self._commit(turn, operation, attempts, started_at_us)
+                    self._commit(turn, operation, context, started_at_us)
                     return None
-                output = operation.encode(
-                    run_step(self._session, self._step_context(turn, operation, attempts), operation.call)
-                )
+                output = operation.encode(run_step(self._session, context, operation.call))
         except ControlFlow:
             raise
         except BaseException as error:  # noqa: BLE001  # whatever a step raises is the step's failure
             failure = Failure.from_exception(error, seq=operation.at.seq, attempts=attempts)
-            return self._command(operation, None, failure, attempts, started_at_us)
-        return self._command(operation, output, None, attempts, started_at_us)
+            return self._command(operation, context, started_at_us, failure=failure)
+        return self._command(operation, context, started_at_us, output=output)
 
     def _command(
-        self, operation: LocalOperation, output: str | None, failure: Failure | None, attempts: int, started_at_us: int
+        self,
+        operation: LocalOperation,
+        context: StepContext,
+        started_at_us: int,
+        *,
+        output: str | None = None,
+        failure: Failure | None = None,
     ) -> RecordCommand:
         return RecordCommand(
             seq=operation.at.seq,
@@ -124,7 +129,8 @@ class LocalWork:
             input=operation.input,
             output=output,
             failure=failure,
-            attempts=attempts,
+            events=events_text(context),
+            attempts=context.attempt,
             started_at_us=started_at_us,
             finished_at_us=self.writer.dbclock.now_us(),
         )
@@ -139,15 +145,14 @@ class LocalWork:
             is_cancelled=lambda: not self.writer.holdings.is_good(lease),
         )
 
-    def _commit(self, turn: Turn, operation: RunTransaction, attempts: int, started_at_us: int) -> None:
-        context = self._step_context(turn, operation, attempts)
+    def _commit(self, turn: Turn, operation: RunTransaction, context: StepContext, started_at_us: int) -> None:
         made: list[CheckpointWrite] = []
 
         def work() -> CheckpointWrite:
             self.writer.holdings.require(turn.lease)
             with self._session.writes_only_here():
                 output = operation.encode(run_step(self._session, context, operation.call, tidy=False))
-            command = self._command(operation, output, None, attempts, started_at_us)
+            command = self._command(operation, context, started_at_us, output=output)
             made[:] = [checkpoint_of(turn.claim, command, turn.now_us)]
             return made[0]
 

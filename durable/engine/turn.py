@@ -24,7 +24,8 @@ class Turn:
         history: What is recorded.
         now_us: The database's instant at which the turn read.
         waiting: The operation on which the body is parked.
-        commands: What rides along with the next write.
+        commands: What rides along with the next write, and must be written before user code runs.
+        passed: Timers that have passed: they ride along too, but nothing needs them to be written.
         held: The lease is kept while the body waits for a step with a time limit.
     """
 
@@ -35,12 +36,22 @@ class Turn:
     now_us: int
     waiting: Operation | None = None
     commands: list[Command] = field(default_factory=list)
+    passed: list[Command] = field(default_factory=list)
     held: bool = False
 
     @property
     def lease(self) -> Lease:
         """The lease of this turn."""
         return self.claim.lease
+
+    def pending_commands(self) -> tuple[Command, ...]:
+        """Return what the next write carries."""
+        return (*self.passed, *self.commands)
+
+    def forget_commands(self) -> None:
+        """Note that it was written."""
+        self.passed.clear()
+        self.commands.clear()
 
     def remember(self, writes: Iterable[CheckpointWrite]) -> None:
         """Add checkpoints that were written to the history in memory."""

@@ -8,6 +8,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from durable.authoring.current import StepContext, step_context
 from durable.core.errors import OperationRefused
 from durable.store.seam import Session
@@ -48,3 +50,9 @@ def guard_operations(session: Session, label: str) -> None:
         raise OperationRefused(
             label, f"a transaction is open on {alias!r}", "Close it first, or put the writes into ctx.transaction()."
         )
+
+
+def events_text(context: StepContext) -> str | None:
+    """Return what a step logged as JSON text."""
+    events: list[Any] = context.events
+    return msgspec.json.encode(events).decode() if events else None

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from durable.core.errors import LeaseLost
-from durable.engine.apply import Applier
+from durable.engine.apply import Applier, checkpoint_of
 from durable.engine.dbclock import DatabaseClock
 from durable.engine.leases import Holdings
 from durable.engine.persist import Persistence
 from durable.engine.turn import Turn
+from durable.replay.decision import RecordCommand
 from durable.store.records import CheckpointWrite, OutgoingMessage
 from durable.store.store import Store
 
@@ -43,10 +44,21 @@ class Writer:
             LeaseLost: The run belongs to someone else now.
         """
         if turn.commands:
-            rows = self.applier.translate(turn.claim, turn.commands, self.dbclock.now_us())
+            rows = self.applier.translate(turn.claim, turn.pending_commands(), self.dbclock.now_us())
             self.write(turn, rows.checkpoints, rows.messages)
-            turn.commands.clear()
+            turn.forget_commands()
             self.applier.transport.send(rows.tasks)
+
+    def settle(self, turn: Turn, command: RecordCommand) -> None:
+        """Write the outcome of an operation, with what rides along.
+
+        Raises:
+            LeaseLost: The run belongs to someone else now.
+        """
+        now_us = self.dbclock.now_us()
+        commands = (*turn.pending_commands(), command)
+        self.write(turn, [checkpoint_of(turn.claim, each, now_us) for each in commands])
+        turn.forget_commands()
 
     def write(
         self, turn: Turn, checkpoints: Sequence[CheckpointWrite], messages: Sequence[OutgoingMessage] = ()

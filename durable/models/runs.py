@@ -64,6 +64,7 @@ class WorkflowRun(models.Model):
     lease_epoch = models.BigIntegerField(_("lease epoch"), default=0)
     lease_expires_at = InstantField(_("lease expires at"), null=True, db_column="lease_expires_at_us")
     awaiting_decision_task_id = models.CharField(max_length=64, null=True)
+    execution_timeout_us = models.BigIntegerField(null=True)
     deadline_at = InstantField(_("deadline"), null=True, db_column="deadline_at_us")
     created_at = InstantField(_("created"), db_column="created_at_us")
     started_at = InstantField(_("started"), null=True, db_column="started_at_us")

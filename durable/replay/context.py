@@ -63,7 +63,10 @@ class BodyContext(Context):
 
     @property
     def attempt(self) -> int:
-        """Return how often this run was begun: 1, and one more for each retry."""
+        """Return how often this run was begun: 1, and one more for each retry and each recovery.
+
+        It changes between replays, so a body must not decide anything by it.
+        """
         return self._attempt
 
     @property

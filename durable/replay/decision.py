@@ -40,6 +40,7 @@ class RecordCommand:
     input: str | None = None
     output: str | None = None
     failure: Failure | None = None
+    events: str | None = None
     attempts: int = 0
     retry_at_us: int | None = None
     started_at_us: int | None = None

@@ -27,10 +27,10 @@ START = Statement(
     INSERT INTO durable_workflow_runs (
         run_id, workflow, version, origin, namespace, partition, priority, status, note, waiting_on, tags,
         search_attributes, input, input_shape, generation, pending_seq, recovery_attempts, wake_at_us, lease_epoch,
-        deadline_at_us, created_at_us, updated_at_us
+        execution_timeout_us, deadline_at_us, created_at_us, updated_at_us
     )
     SELECT :run_id, :workflow, :version, :origin, :namespace, :partition, :priority::int, 'pending', '', '', :tags,
-        '{}', :input, :input_shape, 0, 1, 0, {now}, 0, {now} + :timeout_us::bigint, {now}, {now}
+        '{}', :input, :input_shape, 0, 1, 0, {now}, 0, :timeout_us::bigint, {now} + :timeout_us::bigint, {now}, {now}
     WHERE TRUE
     ON CONFLICT (run_id) DO NOTHING
     RETURNING id
@@ -91,7 +91,7 @@ RETRY = Script(
     UPDATE durable_workflow_runs SET
         status = 'pending', generation = generation + 1, pending_seq = pending_seq + 1, recovery_attempts = 0,
         error = NULL, note = '', wake_at_us = {now}, wake_requested_at_us = NULL, finished_at_us = NULL,
-        updated_at_us = {now}
+        deadline_at_us = {now} + execution_timeout_us, updated_at_us = {now}
     WHERE run_id = :run_id AND generation = :generation::int AND status IN ('failed', 'dead', 'cancelled')
     RETURNING id
     """,

@@ -85,7 +85,7 @@ def test_local_steps_run_once_and_in_order():
         (0, "add", "local", "completed", 1),
         (1, "add later", "local", "completed", 1),
         (2, "double", "local", "completed", 1),
-        (3, "sleep", "sleep", "pending", 0),
+        (3, "sleep", "sleep", "completed", 0),
         (4, "add", "local", "completed", 1),
     ]
 

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from durable import Context, StepFailed, api, current_step, step, workflow
 from durable.core.errors import ConfigurationError, RunFailed
-from durable.engine.instance import forget_engines, get_engine
+from durable.engine.instance import close_engines, get_engine
 from durable.models import TransportMessage
 from durable.transports.registry import make_transport
 
@@ -53,14 +53,14 @@ def failing(ctx: Context) -> None:
 def memory(settings):
     settings.DURABLE = {"TRANSPORT": "memory"}
     yield
-    forget_engines()
+    close_engines()
 
 
 @pytest.fixture
 def local(settings):
     settings.DURABLE = {"TRANSPORT": "local"}
     yield
-    forget_engines()
+    close_engines()
 
 
 @pytest.mark.usefixtures("memory")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from durable.engine.instance import forget_engines
+from durable.engine.instance import close_engines
 from durable.models import BufferedSignal, SignalWaiter, StepCheckpoint, TransportMessage, WorkflowRun
 
 ALIASES = ("default", "other")
@@ -38,8 +38,8 @@ def _django_db_helper() -> None:
 def database(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Let the whole module use the databases; its rows go with it."""
     with django_db_blocker.unblock():
-        forget_engines()
+        close_engines()
         yield
-        forget_engines()
+        close_engines()
         for alias in ALIASES:
             empty_tables(alias)
