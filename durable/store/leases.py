@@ -15,7 +15,7 @@ RENEW = Statement(
         SELECT id FROM durable_workflow_runs
         WHERE id {list:pks:bigint} AND lease_owner = :owner ORDER BY id {skip_locked}
     {end_ids}
-    RETURNING id, lease_epoch, wake_requested_at_us IS NOT NULL
+    RETURNING id, lease_epoch, wake_requested_at_us
     """,
     writes=True,
 )
@@ -38,7 +38,8 @@ class LeaseVerbs:
         """Prolong the leases that this instance holds on these runs; rows that are locked now are left out."""
         params = {"owner": owner, "pks": self.session.dialect.bind_list(run_pks), "lease_us": lease_us}
         rows = self.session.execute(RENEW, params)
-        return [RenewedLease(run_pk=row[0], epoch=row[1], stamped=bool(row[2])) for row in rows]
+        # SQLite 3.40 answers "IS NOT NULL" in RETURNING wrongly, so the column itself is asked for
+        return [RenewedLease(run_pk=row[0], epoch=row[1], stamped=row[2] is not None) for row in rows]
 
     def standing_leases(self, owner: str, run_pks: Sequence[int]) -> dict[int, int]:
         """Return the epochs of the leases that still stand, whatever locks are on the rows."""
