@@ -225,8 +225,7 @@ class Planner:
     def sleep(self, duration: Duration) -> Plan[None]:
         """Plan ``sleep``."""
         delay_us = to_us(parse_duration(duration))
-        return Plan(
-            Sleep(at=self.position("sleep", CheckpointKind.SLEEP), delay_us=delay_us), lambda _: None)
+        return Plan(Sleep(at=self.position("sleep", CheckpointKind.SLEEP), delay_us=delay_us), lambda _: None)
 
     def sleep_until(self, instant_us: int) -> Plan[None]:
         """Plan ``sleep_until``."""
@@ -244,8 +243,7 @@ class Planner:
             tokens=tokens,
             timeout_us=None if timeout is None else to_us(parse_duration(timeout)),
         )
-        return Plan(
-            operation, lambda answer: self._signalled(operation, annotation, answer.only))
+        return Plan(operation, lambda answer: self._signalled(operation, annotation, answer.only))
 
     def _signalled(self, operation: AwaitSignal, annotation: Any, outcome: Outcome) -> tuple[str, Any]:
         if outcome.failure is not None:

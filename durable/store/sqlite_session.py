@@ -1,6 +1,6 @@
 """The seam over a plain ``sqlite3`` connection, with a clock that its owner turns: for simulations.
 
-It knows nothing of Django. One connection serves every thread that takes its turn, since ``:memory:`` is one connection.
+It knows nothing of Django. One connection serves every thread that takes its turn: ``:memory:`` is one connection.
 """
 
 from __future__ import annotations

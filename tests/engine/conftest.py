@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.rig.kept import *  # noqa: F403  # fixtures and hooks
 from tests.engine.workers import WorkerThread, make_engine
+from tests.rig.kept import *  # noqa: F403  # fixtures and hooks
 
 
 @pytest.fixture(scope="module", params=[500, 0], ids=["parked", "evicted"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -36,6 +37,10 @@ def labels(batch: list[int]) -> str:
 
 def produce(index: int) -> Any:
     CALLS[f"{current_step().run_id}:{index}"] = CALLS.get(f"{current_step().run_id}:{index}", 0) + 1
+    return NUMBERED[index][1]
+
+
+def value_of(index: int) -> Any:
     return NUMBERED[index][1]
 
 
@@ -80,7 +85,7 @@ def through(ctx: Context, indexes: list[int]) -> str:
     for index in indexes:
         annotation = NUMBERED[index][2]
         seen.append((f"local {index}", ctx.local_step("local", FUNCTIONS[index], index)))
-        seen.append((f"recorded {index}", ctx.side_effect(lambda index=index: NUMBERED[index][1], returns=annotation)))
+        seen.append((f"recorded {index}", ctx.side_effect(partial(value_of, index), returns=annotation)))
         token = f"{ctx.run_id}:{index}"
         seen.append((f"signal {index}", ctx.wait_for_signal(token, type=annotation)[1]))
     seen.extend(zip(map(str, indexes), ctx.gather(*(STEPS[index].call(index) for index in indexes)), strict=True))
@@ -121,9 +126,9 @@ def refusing(ctx: Context, indexes: list[int]) -> list[list[Any]]:
     for index in indexes:
         local = ref(produce, retries=2, backoff_base="1ms")
         for operation in (
-            lambda: ctx.local_step("local", local, index),
-            lambda: ctx.step(produce_refused, index),
-            lambda: ctx.side_effect(lambda: NUMBERED[index][1]),
+            partial(ctx.local_step, "local", local, index),
+            partial(ctx.step, produce_refused, index),
+            partial(ctx.side_effect, partial(value_of, index)),
         ):
             try:
                 operation()

@@ -483,7 +483,8 @@ async def awaiting(ctx: Context, number: int, token: str) -> list[Any]:
     made = await ctx.atransaction("make group", make_group, token)
     key, draw = await ctx.auuid(), await ctx.arandom()
     await ctx.asleep_until(now)
-    assert key and 0 <= draw < 1
+    assert isinstance(key, UUID)
+    assert 0 <= draw < 1
     by_name = await ctx.astep_by_name("primitives.double", 21, returns=int)
     return [first, second, list(third), fourth, name, payload, fifth, bool(made), by_name]
 

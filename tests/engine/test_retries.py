@@ -26,10 +26,12 @@ def fail_until(number: int) -> int:
     return attempt
 
 
-fail_until_step = step(
-    name="retries.fail_until", retries=4, backoff="fixed", backoff_base="5ms", jitter=False
+fail_until_step = step(name="retries.fail_until", retries=4, backoff="fixed", backoff_base="5ms", jitter=False)(
+    fail_until
+)
+patient_step = step(
+    name="retries.patient", retries=4, backoff="fixed", backoff_base="1h", backoff_max="1h", jitter=False
 )(fail_until)
-patient_step = step(name="retries.patient", retries=4, backoff="fixed", backoff_base="1h", backoff_max="1h", jitter=False)(fail_until)
 
 
 @workflow(name="retries.remotely")
@@ -199,7 +201,9 @@ def test_a_step_that_exits_ends_no_worker():
     assert remotely.start(1).result("20s") == 1
 
 
-@step(name="retries.silent", timeout="150ms", retries=1, backoff="fixed", backoff_base="1ms", jitter=False, queue="nobody")
+@step(
+    name="retries.silent", timeout="150ms", retries=1, backoff="fixed", backoff_base="1ms", jitter=False, queue="nobody"
+)
 def silent() -> None:
     raise AssertionError("nobody serves this queue")
 
@@ -237,9 +241,7 @@ def test_a_live_step_is_never_failed_over(token):
         wait_until(lambda: api.checkpoints(run.id) and api.checkpoints(run.id)[0].started_at, what="the step to begin")
         begun = StepCheckpoint.objects.get(run__run_id=run.id, seq=0)
         # three windows of silence from the function itself: the worker beats for it
-        wait_until(
-            lambda: (api.list_runs(limit=1) and _now() - begun.started_at).total_seconds() > 0.7, what="three windows"
-        )
+        wait_until(lambda: (_now() - begun.started_at).total_seconds() > 0.7, what="three windows")
 
         assert run.status == "running"
 
@@ -277,8 +279,8 @@ def test_the_next_attempt_finds_the_progress_of_the_last(caplog):
         assert run.result("20s") == [2, {"done": 7}, False, True]
 
     checkpoint = api.checkpoints(run.id)[0]
-    assert "line 2" in checkpoint.events
-    assert '"sub"' in checkpoint.events
+    assert "line 2" in (checkpoint.events or "")
+    assert '"sub"' in (checkpoint.events or "")
     assert checkpoint.progress == '{"done":7}'
 
 

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from django.contrib.auth.models import Group
 from django.db import connection, connections, transaction
 from django.utils import timezone, translation
 
-from durable import Context, api, current_step, step, workflow
-from durable.core.errors import RunFailed, StepCancelled
+from durable import Context, StepFailed, api, current_step, step, workflow
+from durable.core.errors import RunDead, RunFailed, StepCancelled
 from durable.engine.instance import get_engine
 from durable.models import StepCheckpoint, TransportMessage, WorkflowRun
 from tests.engine.gates import GATES, gate
@@ -180,7 +181,7 @@ def stubborn(ctx: Context) -> str:
     while True:
         try:
             ctx.sleep("1h")
-        except:  # noqa: E722, S112  # the mistake that is tested
+        except:  # noqa: E722  # the mistake that is tested
             continue
         return "slept"
 
@@ -198,7 +199,7 @@ async def swallowing_async(ctx: Context) -> str:
     while True:
         try:
             await ctx.asleep("1h")
-        except:  # noqa: E722, S112  # the mistake that is tested
+        except:  # noqa: E722  # the mistake that is tested
             continue
         return "slept"
 
@@ -272,18 +273,17 @@ look = step(name="running.look", retries=0)(look_around)
 
 @workflow(name="running.messing")
 def messing(ctx: Context, token: str) -> list[Any]:
-    from durable import StepFailed
-
     seen = []
     ctx.local_step("mess", mess, f"{token}-1")
     seen.append(ctx.local_step("look", look))
     ctx.step(mess, f"{token}-2")
     seen.append(ctx.step(look))
-    for operation in (lambda: ctx.local_step("break", break_off, f"{token}-3"), lambda: ctx.step(break_off, f"{token}-4")):
-        try:
+    for operation in (
+        lambda: ctx.local_step("break", break_off, f"{token}-3"),
+        lambda: ctx.step(break_off, f"{token}-4"),
+    ):
+        with suppress(StepFailed):
             operation()
-        except StepFailed:
-            pass
     ctx.local_step("close", close_all)
     seen.append(ctx.local_step("look", look))
     ctx.step(close_all)
@@ -436,8 +436,6 @@ def test_a_run_that_always_kills_its_worker_is_dead_in_the_end(token, start_work
             [run.id],
         )
     start_worker()
-    from durable.core.errors import RunDead
-
     with pytest.raises(RunDead):
         run.result("10s")
     assert run.failure is not None

@@ -131,7 +131,7 @@ def test_local_tries_steps_again():
 
 
 def test_an_unknown_transport_is_named():
-    with pytest.raises(ConfigurationError, match="'smoke'.*db, local, memory"):
+    with pytest.raises(ConfigurationError, match=r"'smoke'.*db, local, memory"):
         make_transport("smoke")
 
 

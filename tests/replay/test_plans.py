@@ -95,8 +95,10 @@ def test_a_gather_raises_the_first_operand_or_the_earliest_failure(mode, message
 
 
 def test_a_settled_gather_gives_outcomes():
-    ok, bad = planner().gather((price.call(1), price.call(2)), "settled").read(
-        Answer(outcomes=(Outcome(seq=0, output='"1"'), failed(1, "no", 0)))
+    ok, bad = (
+        planner()
+        .gather((price.call(1), price.call(2)), "settled")
+        .read(Answer(outcomes=(Outcome(seq=0, output='"1"'), failed(1, "no", 0))))
     )
 
     assert ok.value == Decimal(1)
@@ -156,10 +158,11 @@ def test_a_map_needs_a_window(window):
 
 def test_what_cannot_be_planned_takes_no_position():
     def function(ctx: Any) -> None:
+        misfit: Any = object()
         for operation in (
-            lambda: ctx.gather(price.call(1), price.call(object())),
+            lambda: ctx.gather(price.call(1), price.call(misfit)),
             lambda: ctx.sleep("soon"),
-            lambda: ctx.wait_for_signal(),
+            ctx.wait_for_signal,
             lambda: ctx.wait_for_signal("a\nb"),
             lambda: ctx.local_step("", abs, 1),
         ):

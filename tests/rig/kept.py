@@ -21,7 +21,7 @@ __all__ = ["_django_db_helper", "database", "pytest_itemcollected"]
 def empty_tables(alias: str = "default") -> None:
     """Delete every row of the engine."""
     for model in TABLES:
-        model._base_manager.using(alias).all()._raw_delete(alias)  # type: ignore[attr-defined]  # one statement each
+        model._base_manager.using(alias).all()._raw_delete(alias)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

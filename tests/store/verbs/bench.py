@@ -22,14 +22,44 @@ from durable.store.store import Store
 LEASE_US = 30_000_000
 FAR_US = 4_000_000_000_000_000
 EVERYTHING = Interest(workflows=(("w", "1"), ("v", "1")), queues=("runs", "tasks:a", "tasks:b"))
-RUN_COLUMNS = (
-    "id status lease_owner lease_epoch lease_expires_at_us wake_at_us wake_requested_at_us generation pending_seq "
-    "recovery_attempts output error note waiting_on started_at_us finished_at_us deadline_at_us updated_at_us"
-).split()
-CHECKPOINT_COLUMNS = (
-    "seq name kind status input output error attempts policy wake_at_us enqueued_at_us started_at_us finished_at_us "
-    "progress last_heartbeat_at_us beat_by"
-).split()
+RUN_COLUMNS = [
+    "id",
+    "status",
+    "lease_owner",
+    "lease_epoch",
+    "lease_expires_at_us",
+    "wake_at_us",
+    "wake_requested_at_us",
+    "generation",
+    "pending_seq",
+    "recovery_attempts",
+    "output",
+    "error",
+    "note",
+    "waiting_on",
+    "started_at_us",
+    "finished_at_us",
+    "deadline_at_us",
+    "updated_at_us",
+]
+CHECKPOINT_COLUMNS = [
+    "seq",
+    "name",
+    "kind",
+    "status",
+    "input",
+    "output",
+    "error",
+    "attempts",
+    "policy",
+    "wake_at_us",
+    "enqueued_at_us",
+    "started_at_us",
+    "finished_at_us",
+    "progress",
+    "last_heartbeat_at_us",
+    "beat_by",
+]
 
 
 class Bench:

@@ -94,7 +94,9 @@ def test_of_two_results_one_is_written(rivals: Bench, _):
     rivals.store.end_turns([end])
     settled = at_once(
         *(
-            lambda owner=owner: rivals.store.settle_steps(owner, [result(lease, output=f'"{owner}"', claim=True)], lease_us=LEASE_US)[0]
+            lambda owner=owner: rivals.store.settle_steps(
+                owner, [result(lease, output=f'"{owner}"', claim=True)], lease_us=LEASE_US
+            )[0]
             for owner in ("a", "b")
         )
     )
@@ -151,7 +153,7 @@ def test_a_claim_leaves_locked_rows_out(rivals: Bench):
     first, second = rivals.start(), rivals.start()
     with transaction.atomic():
         rivals.sql("SELECT 1 FROM durable_workflow_runs WHERE id = :pk FOR UPDATE", pk=first)
-        claims = at_once(lambda: rivals.claim())[0]
+        claims = at_once(rivals.claim)[0]
 
     assert [claim.lease.run_pk for claim in claims] == [second]
 

@@ -33,8 +33,11 @@ def test_an_id_that_exists_is_reported_with_what_it_belongs_to(bench: Bench):
 def test_a_run_is_read_by_id_and_by_key(bench: Bench):
     pk = bench.start("x", input="7")
 
-    assert bench.store.read_run("x") == bench.store.read_run_by_pk(pk)
-    assert bench.store.read_run("x").run_pk == pk
+    record = bench.store.read_run("x")
+
+    assert record is not None
+    assert record.run_pk == pk
+    assert bench.store.read_run_by_pk(pk) == record
     assert bench.store.read_run("y") is None
     assert bench.store.read_run_by_pk(pk + 1) is None
     assert bench.store.read_inputs([pk, pk + 1]) == {pk: "7"}

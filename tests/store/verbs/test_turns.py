@@ -13,7 +13,7 @@ from durable.store.records import Lease, OutgoingMessage, TurnEnd
 from durable.store.store import Store
 from tests.store.verbs.bench import FAR_US, LEASE_US, Bench, local, remote
 
-SUSPENDED = {"status": RunStatus.SUSPENDED, "wake_at_us": FAR_US}
+SUSPENDED: dict[str, Any] = {"status": RunStatus.SUSPENDED, "wake_at_us": FAR_US}
 MESSAGE = OutgoingMessage(queue="tasks:a", kind="task", body="{}")
 
 
@@ -91,7 +91,9 @@ HOLDER_VERBS: list[tuple[str, Callable[[Store, Lease], Any], Any]] = [
 
 
 @pytest.mark.parametrize("lose", WAYS_TO_LOSE, ids=lambda each: each.__name__)
-@pytest.mark.parametrize(("verb", "nothing"), [each[1:] for each in HOLDER_VERBS], ids=[each[0] for each in HOLDER_VERBS])
+@pytest.mark.parametrize(
+    ("verb", "nothing"), [each[1:] for each in HOLDER_VERBS], ids=[each[0] for each in HOLDER_VERBS]
+)
 def test_whoever_does_not_hold_the_lease_writes_nothing(bench: Bench, lose, verb, nothing):
     lease = lose(bench, bench.held())
     before = bench.everything()
