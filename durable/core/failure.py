@@ -93,7 +93,10 @@ class Failure:
         Raises:
             ValueError: The text is no JSON object.
         """
-        facts = json.loads(text)
+        try:
+            facts = json.loads(text)
+        except RecursionError as error:
+            raise ValueError("A failure is a JSON object, not a text nested beyond reading") from error
         if not isinstance(facts, dict):
             raise ValueError(f"A failure is a JSON object, not {type(facts).__name__}")
         return cls(

@@ -79,10 +79,17 @@ def retry_run(engine: Engine, run_id: str) -> None:
     if run.status not in RETRYABLE:
         raise WrongState(run_id, "retry", run.status.value, _retry_hint(run.status))
     failed_seq = Failure.from_json(run.error).seq if run.error else None
-    engine.persistence.ask(
-        engine.store.session,
-        lambda: engine.store.retry_run(run_id, generation=run.generation, failed_seq=failed_seq),
-    )
+    asked = 0
+
+    def ask() -> bool:
+        nonlocal asked
+        asked += 1
+        return engine.store.retry_run(run_id, generation=run.generation, failed_seq=failed_seq)
+
+    done = engine.persistence.ask(engine.store.session, ask)
+    if not done and asked == 1:  # a repeated call may have met what its own first try wrote
+        now = read_run(engine, run_id)
+        raise WrongState(run_id, "retry", now.status.value, "Someone else has retried it at the same moment.")
     engine.changed()
 
 

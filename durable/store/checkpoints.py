@@ -40,7 +40,8 @@ UNLESS_SETTLED = """
         policy = COALESCE(excluded.policy, c.policy),
         worker_group = COALESCE(excluded.worker_group, c.worker_group), events = excluded.events,
         wake_at_us = excluded.wake_at_us, enqueued_at_us = excluded.enqueued_at_us,
-        started_at_us = COALESCE(c.started_at_us, excluded.started_at_us),
+        started_at_us = CASE WHEN excluded.enqueued_at_us IS NULL
+            THEN COALESCE(c.started_at_us, excluded.started_at_us) END,
         finished_at_us = excluded.finished_at_us
     WHERE c.status IN ('pending', 'running')
     RETURNING seq

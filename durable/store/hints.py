@@ -17,6 +17,8 @@ from durable.core.clock import Clock
 CHANNEL = "durable_hint"
 LEAST_INTERVAL_S = 0.020
 WAL_LOOK_S = 0.010
+WAL_QUIET_LOOK_S = 0.025
+WAL_QUIET_AFTER_S = 5.0
 
 
 class Hints(Protocol):
@@ -89,19 +91,23 @@ class SqliteHints:
         self._wal = Path(f"{path}-wal")
         self._clock = clock
         self._seen = self._state()
+        self._changed_at = clock.monotonic()
 
     def send(self) -> None:
         """Nothing to send: the commit itself is the hint."""
 
     def wait(self, timeout_s: float) -> bool:
-        """Look at the file every 10 ms."""
-        deadline = self._clock.monotonic() + timeout_s
-        while self._clock.monotonic() < deadline:
+        """Look at the file every 10 ms, and every 25 ms after a quiet while."""
+        now = self._clock.monotonic()
+        deadline = now + timeout_s
+        while now < deadline:
             state = self._state()
             if state != self._seen:
                 self._seen = state
+                self._changed_at = now
                 return True
-            self._clock.sleep(WAL_LOOK_S)
+            self._clock.sleep(WAL_LOOK_S if now - self._changed_at < WAL_QUIET_AFTER_S else WAL_QUIET_LOOK_S)
+            now = self._clock.monotonic()
         return False
 
     def _state(self) -> tuple[int, int]:
