@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Callable
 
 from durable.authoring.registry import registry
 from durable.conf import get_config
+from durable.core.spawn import Thread
 from durable.engine.engine import Engine
 from durable.engine.inline import InlineExecution
 from durable.engine.ports import Ports
 from durable.engine.worker import Worker
 from durable.store.hints import make_hints
 
+LOOP_END_S = 5.0
 _engines: dict[str, Engine] = {}
 _embedded: list[EmbeddedWorker] = []
 
@@ -59,6 +62,7 @@ class EmbeddedWorker:
         self._engine = engine
         self._lock = engine.ports.spawn.lock()
         self._worker: Worker | None = None
+        self._loop: Thread | None = None
 
     def wake(self) -> None:
         """Let the worker look, and start it first if need be."""
@@ -66,8 +70,17 @@ class EmbeddedWorker:
             if self._worker is None:
                 self._worker = Worker(self._engine)
                 self._worker.start()
-                self._engine.ports.spawn.thread("durable-loop", self._worker.run)
+                self._loop = self._engine.ports.spawn.thread("durable-loop", self._serve(self._worker))
         self._worker.loop.hinted()
+
+    def _serve(self, worker: Worker) -> Callable[[], None]:
+        def serve() -> None:
+            try:
+                worker.run()
+            finally:
+                self._engine.store.session.leave_thread()
+
+        return serve
 
     def stop(self) -> None:
         """Drain the worker, if it was started."""
@@ -75,6 +88,8 @@ class EmbeddedWorker:
             worker, self._worker = self._worker, None
         if worker is not None:
             worker.drain()
+        if self._loop is not None:
+            self._loop.join(LOOP_END_S)
 
 
 def close_engines() -> None:
