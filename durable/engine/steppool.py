@@ -79,14 +79,24 @@ class StepPool:
         self._inbox = ports.spawn.queue()
         self._lock = ports.spawn.lock()
         self._active = 0
+        self._started = False
         self._closing = False
         self._stopping = False
         self._handback_us: dict[str, int] = {}
         self._handles: list[Thread] = []
 
     def start(self) -> None:
-        """Start the threads."""
-        self._handles = [self._ports.spawn.thread(f"durable-step-{index}", self._serve) for index in range(self._size)]
+        """Begin to execute; each thread is started by the first task for which no other waits.
+
+        A task thus meets a thread whose connection stands and knows the statements, as long as there is one.
+        """
+        with self._lock:
+            self._started = True
+            self._add_threads()
+
+    def _add_threads(self) -> None:
+        while self._started and len(self._handles) < min(self._active, self._size):
+            self._handles.append(self._ports.spawn.thread(f"durable-step-{len(self._handles)}", self._serve))
 
     def room(self) -> int:
         """Return how many more tasks may be taken now."""
@@ -115,6 +125,7 @@ class StepPool:
     def _put(self, job: Job) -> None:
         with self._lock:
             self._active += 1
+            self._add_threads()
         self._inbox.put(job)
 
     def _serve(self) -> None:
