@@ -24,7 +24,7 @@ def run_step(session: Session, context: StepContext, call: Callable[[], Any], *,
         session: The thread's way to the database.
         context: What ``current_step()`` gives inside.
         call: The function.
-        tidy: Whether the connections are put right afterwards; not inside the store's own transaction.
+        tidy: Whether the connections are put right before and afterwards; not inside the store's own transaction.
     """
 
     def inside() -> Any:
@@ -32,6 +32,8 @@ def run_step(session: Session, context: StepContext, call: Callable[[], Any], *,
             result = call()
             return asyncio.run(result) if inspect.iscoroutine(result) else result
 
+    if tidy:
+        session.freshen()
     try:
         return contextvars.Context().run(inside)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import selectors
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -25,6 +26,25 @@ def tidy_connections() -> None:
         elif connection.errors_occurred:
             connection.close_at = None
             connection.close_if_unusable_or_obsolete()
+
+
+def drop_ended_connections() -> None:
+    """Close the thread's connections that their server has ended, so that user code gets new ones.
+
+    The server is asked only where it has said something on an idle connection, which otherwise it has no reason to.
+    """
+    for connection in connections.all(initialized_only=True):
+        raw = connection.connection
+        if raw is None or connection.in_atomic_block or not hasattr(raw, "pgconn"):
+            continue
+        if raw.closed or (_has_news(raw) and not connection.is_usable()):
+            connection.close()
+
+
+def _has_news(raw: Any) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(raw.pgconn.socket, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def alias_in_transaction() -> str | None:

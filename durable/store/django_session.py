@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import DatabaseError, InterfaceError, connections, transaction
 
 from durable.core.errors import ConfigurationError
-from durable.store.connections import alias_in_transaction, tidy_connections, writes_only_to
+from durable.store.connections import alias_in_transaction, drop_ended_connections, tidy_connections, writes_only_to
 from durable.store.dialects import Dialect, PostgresqlDialect, SqliteDialect
 from durable.store.errors import ConnectionTrouble, TransientTrouble
 from durable.store.seam import Counters, Row, Session, Statement
@@ -62,6 +62,7 @@ class DjangoSession:
     @contextmanager
     def _atomic(self) -> Iterator[None]:
         user_code = False
+        self.freshen()
         try:
             with transaction.atomic(using=self.alias, durable=True):
                 user_code = True
@@ -80,6 +81,10 @@ class DjangoSession:
     def open_transaction(self) -> str | None:
         """Return an alias on which user code has a transaction open in this thread."""
         return alias_in_transaction()
+
+    def freshen(self) -> None:
+        """Close what its server has ended; the next statement opens another."""
+        drop_ended_connections()
 
     def tidy(self) -> None:
         """Put right what user code left on this thread's connections."""

@@ -79,6 +79,9 @@ class Session(Protocol):
     def open_transaction(self) -> str | None:
         """Return an alias on which user code has a transaction open in this thread."""
 
+    def freshen(self) -> None:
+        """Let user code meet no connection of this thread that its server has ended."""
+
     def tidy(self) -> None:
         """Put right what user code left on this thread's connections."""
 

@@ -95,6 +95,9 @@ class SqliteMemorySession:
         """Return a name for the caller's open transaction."""
         return ":memory:" if self._caller_is_in else None
 
+    def freshen(self) -> None:
+        """No server can end this connection."""
+
     def tidy(self) -> None:
         """User code has no way to this connection."""
 

@@ -319,17 +319,35 @@ def working_directory(ctx: Context, path: str) -> str:
     return ctx.local_step("where", os.getcwd)
 
 
+def make_group(name: str) -> int:
+    return Group.objects.create(name=name).pk
+
+
+make_group_step = step(name="running.make_group", retries=0)(make_group)
+
+
+@workflow(name="running.writing")
+def writing(ctx: Context, name: str) -> bool:
+    made = [
+        ctx.local_step("local", make_group_step, f"{name}-1"),
+        ctx.transaction("transaction", make_group_step, f"{name}-2"),
+        ctx.step(make_group_step, f"{name}-3"),
+    ]
+    return len(set(made)) == 3
+
+
 @pytest.mark.postgres
-@pytest.mark.parametrize("place", ["body", "step", "caller"])
-def test_a_killed_connection_costs_no_more_than_the_statement_on_it(token, place, start_worker):
+@pytest.mark.parametrize("including_own", [False, True], ids=["worker", "caller"])
+def test_connections_that_were_killed_are_made_again(token, including_own, start_worker):
     start_worker(CONCURRENCY=1, STEP_CONCURRENCY=1, POLL=("20ms", "100ms"))
     api.signal(token)
     assert waiting.start(token).result("10s") == [token, None]
-    kill_others(including_own=place == "caller")
+    assert many.start(1).result("10s") == 1
+    kill_others(including_own=including_own)
 
-    run = many.start(2)
-
-    assert run.result("20s") == 2
+    assert waiting.start_as(token, token).cancel() is None
+    assert writing.start(token).result("20s") is True
+    assert many.start(2).result("20s") == 2
     assert timed.start().result("20s") == 1
 
 
