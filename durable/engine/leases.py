@@ -41,7 +41,9 @@ class Holdings:
         taken: set[int] = set()
         with self._lock:
             for lease in leases:
-                if self._seen.get(lease.run_pk, 0) < lease.epoch:
+                held = self._leases.get(lease.run_pk)
+                known = max(self._seen.get(lease.run_pk, 0), 0 if held is None else held[0].epoch)
+                if known < lease.epoch:
                     self._seen[lease.run_pk] = lease.epoch
                     self._leases[lease.run_pk] = (lease, asked_at + self._length_s)
                     taken.add(lease.run_pk)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from durable.core.durations import to_us
+from durable.core.errors import LeaseLost, StoreUnavailable
 from durable.core.failure import Failure
 from durable.core.states import RunStatus
-from durable.engine.bodies import BodyPool
+from durable.engine.bodies import BodyPool, Prefetched
 from durable.engine.engine import Engine
 from durable.engine.leases import Holdings
 from durable.engine.steppool import StepPool
@@ -89,7 +90,9 @@ class Loop:
         self._pulse = Pulse()
         self._wake = engine.ports.spawn.event()
         self._closing = False
+        self._errands: dict[int, HeldMessage] = {}
         self._adopt_at: float | None = None
+        self._in_doubt_since: float | None = None
         self._reported_at = float("-inf")
         self.last_look: Look | None = None
 
@@ -124,7 +127,7 @@ class Loop:
         while not self._closing:
             try:
                 wait_s = self.turn()
-            except StoreTrouble:
+            except (StoreTrouble, StoreUnavailable):
                 self._report_trouble()
                 wait_s = TROUBLE_WAIT_S * (0.75 + self._ports.ids.random() / 2)
             if wait_s > 0 and not self._closing:
@@ -141,6 +144,8 @@ class Loop:
         """Do one round; return how many seconds to wait before the next."""
         if self._adopt_at is not None and self._ports.clock.monotonic() >= self._adopt_at:
             self._adopt()
+        if self._errands:
+            self._run_errands()
         pulse = self._pulse
         if (not pulse.runs_hot and not pulse.messages_hot) or (
             self._timers and self._seconds_since_look() > self._config.timer_poll.total_seconds()
@@ -197,28 +202,34 @@ class Loop:
         taken = self._holdings.take([claim.lease for claim in claims], asked_at)
         fresh = [claim for claim in claims if claim.lease.run_pk in taken]
         cold = [claim for claim in fresh if claim.input is None and not bodies.is_parked(claim.lease.run_pk)]
-        prefetched = bodies.prefetch(cold) if cold else {}
+        prefetched: Mapping[int, Prefetched] = {}
+        if cold:
+            with suppress(LeaseLost):  # each turn finds out for itself
+                prefetched = bodies.prefetch(cold)
         for claim in fresh:
             bodies.submit(claim, prefetched.get(claim.lease.run_pk))
 
     @contextmanager
     def _adopting_after_doubt(self) -> Iterator[None]:
         """See to it that what a claim granted whose answer is lost is adopted, as soon as nobody renews it."""
+        asked_at = self._ports.clock.monotonic()
         try:
             yield
         except StoreTrouble:
+            self._in_doubt_since = asked_at if self._in_doubt_since is None else self._in_doubt_since
             self._adopt_at = self._ports.clock.monotonic() + self._lease_us / 2_500_000
             raise
 
     def _adopt(self) -> None:
-        asked_at = self._ports.clock.monotonic()
+        """Take what was granted unheard; it counts from before the first request that may have granted it."""
+        asked_at = self._ports.clock.monotonic() if self._in_doubt_since is None else self._in_doubt_since
         store = self._ports.store
         if self._bodies is not None:
             known = [lease.run_pk for lease in self._holdings.leases()]
             self._hand_over_runs(self._bodies, store.adopt_runs(self._owner, known, lease_us=self._lease_us), asked_at)
         held = self._holdings.messages()
         self._hand_over_messages(store.adopt_messages(self._owner, held, lease_us=self._lease_us), asked_at)
-        self._adopt_at = None
+        self._adopt_at = self._in_doubt_since = None
 
     def _take_messages(self) -> int:
         if not self._pulse.messages_hot or not self._interest.queues or self._closing:
@@ -241,29 +252,34 @@ class Loop:
 
     def _hand_over_messages(self, messages: list[HeldMessage], asked_at: float) -> None:
         taken = self._holdings.take_messages([message.id for message in messages], asked_at)
-        wakes: list[tuple[int, str]] = []
         for message in messages:
             if message.id not in taken:
                 continue
             if message.kind == TASK and self._steps is not None:
                 self._steps.submit(message)
-            elif message.kind == WAKE:
-                wakes.append((message.id, message.body))
-            elif message.kind == CANCEL:
-                self._serve_cancel(message)
+            elif message.kind in {WAKE, CANCEL}:
+                self._errands[message.id] = message
+        self._run_errands()
+
+    def _run_errands(self) -> None:
+        """Serve wakes and cancellations that were taken; what the store cannot do now is tried again next round."""
+        held = [message for message in self._errands.values() if self._holdings.has_message(message.id)]
+        wakes = [(message.id, message.body) for message in held if message.kind == WAKE]
         if wakes:
-            self._serve_wakes(wakes)
+            woken = self._ports.store.serve_wakes(self._owner, wakes)
+            self._pulse.runs_hot = self._pulse.runs_hot or bool(woken)
+            self._forget_errands([message_id for message_id, _ in wakes])
+        for message in held:
+            if message.kind == CANCEL:
+                self._cancel(message.body)
+                self._ports.store.delete_messages(self._owner, [message.id])
+                self._forget_errands([message.id])
+        self._forget_errands(list(self._errands))
 
-    def _serve_wakes(self, wakes: list[tuple[int, str]]) -> None:
-        woken = self._ports.store.serve_wakes(self._owner, wakes)
-        for message_id, _ in wakes:
+    def _forget_errands(self, ids: list[int]) -> None:
+        for message_id in ids:
+            del self._errands[message_id]
             self._holdings.drop_message(message_id)
-        self._pulse.runs_hot = self._pulse.runs_hot or bool(woken)
-
-    def _serve_cancel(self, message: HeldMessage) -> None:
-        self._cancel(message.body)
-        self._ports.store.delete_messages(self._owner, [message.id])
-        self._holdings.drop_message(message.id)
 
     def _mind_overdue(self) -> None:
         """Recover what dead instances held, and end runs whose time limit has passed."""

@@ -161,15 +161,14 @@ class Worker:
             self.engine.changed()
         elif settled.claimed is not None:
             self._go_on_with(bodies, settled.claimed, asked_at)
-        elif settled.stamped_owner == self.engine.owner and settled.run_pk is not None:
-            bodies.wake_held(settled.run_pk)
         else:
             self.loop.poke(runs=True)
 
     def _go_on_with(self, bodies: BodyPool, claim: ClaimedRun, asked_at: float) -> None:
+        """Execute a run that this instance holds; one that it knew of looks again."""
         if not self.holdings.take([claim.lease], asked_at):
-            return
-        if (claim.workflow, claim.version) in self.interest.workflows:
+            bodies.wake_held(claim.lease.run_pk)
+        elif (claim.workflow, claim.version) in self.interest.workflows:
             bodies.submit(claim)
         else:
             self._release(claim)
@@ -222,7 +221,8 @@ class Worker:
         if self.steps is not None:
             self.steps.start()
         self.keeper.start()
-        self._hint_thread = self.engine.ports.spawn.thread("durable-hints", self._listen)
+        if self.bodies is not None or self.steps is not None:  # hints tell of work to take; timers are polled
+            self._hint_thread = self.engine.ports.spawn.thread("durable-hints", self._listen)
 
     def _listen(self) -> None:
         hints = self.engine.hints

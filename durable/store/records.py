@@ -160,7 +160,11 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What a settlement did: to the checkpoint, and to the run."""
+    """What a settlement did: to the checkpoint, and to the run.
+
+    ``claimed`` is the run under the lease that the settling instance has now: granted by this settlement, by an earlier
+    one whose answer was lost, or before that; ``stamped_owner`` is who had the run before this settlement.
+    """
 
     run_pk: int | None
     written: bool

@@ -106,7 +106,7 @@ class StepVerbs:
         if outcome.row is None:
             return Settled(run_pk=None, written=written)
         stamped = outcome.row[12] is not None
-        claimed = outcome.row[13] == "running" and not stamped
+        claimed = outcome.row[13] == "running" and outcome.row[2] == owner
         return Settled(
             run_pk=outcome.row[0],
             written=written,
