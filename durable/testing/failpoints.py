@@ -67,11 +67,14 @@ def parse_action(text: str) -> Action:
     Args:
         text: ``kill`` or ``stop`` (this process, by the signal that cannot be caught), ``raise:TransientTrouble``,
             ``raise:ConnectionTrouble``, ``raise-after`` (the call was made and its answer is lost) or
-            ``sleep:<seconds>``.
+            ``sleep:<seconds>``; several with commas between them happen in turn.
 
     Raises:
         ConfigurationError: It is none of these.
     """
+    if "," in text:
+        actions = [parse_action(each) for each in text.split(",")]
+        return lambda: _do_all(actions)
     kind, _, detail = text.partition(":")
     if kind == "kill" and not detail:
         return lambda: signal.pthread_kill(threading.get_ident(), signal.SIGKILL)
@@ -87,6 +90,11 @@ def parse_action(text: str) -> Action:
             seconds = float(detail)
             return lambda: time.sleep(seconds)
     raise ConfigurationError(f"a fail-point has no action {text!r}")
+
+
+def _do_all(actions: Sequence[Action]) -> None:
+    for action in actions:
+        action()
 
 
 def _raise(error: Exception) -> None:

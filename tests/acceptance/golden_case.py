@@ -204,6 +204,11 @@ class GoldenCase:
         self.drive(is_over)
         return is_reached()
 
+    def has_fired(self, point: str) -> bool:
+        """Tell whether the first worker has come to the point."""
+        path = self.points_of(1)
+        return path.exists() and f"!{point}\n" in path.read_text()
+
     def wait_for_lease_end(self, stopped_at: float) -> None:
         """Drive until no lease stands that a worker had which is stopped since an instant."""
         self.drive(lambda run: time.monotonic() > stopped_at + LEASE_S + SLACK_S and not self._is_leased())
@@ -359,6 +364,19 @@ def killed(case: dict[str, Any]) -> dict[str, Any]:
     return {**golden_case.verdict(), "fired": True, "seconds": seconds}
 
 
+def troubled(case: dict[str, Any]) -> dict[str, Any]:
+    """Let a call fail once, before it is made or when its answer is on its way; the worker goes on by itself."""
+    golden_case = GoldenCase(case)
+    only = golden_case.fork_worker({case["point"]: case["action"]})
+    golden_case.drive_to_point(lambda: golden_case.has_fired(case["point"]))
+    fired = golden_case.has_fired(case["point"])
+    began = time.monotonic()
+    golden_case.drive(is_terminal)
+    seconds = time.monotonic() - began
+    golden_case.end(only)
+    return {**golden_case.verdict(), "fired": fired, "seconds": seconds}
+
+
 def taken_over(case: dict[str, Any]) -> dict[str, Any]:
     """Stop the worker at a point until a second one has finished its run, then let it go on."""
     golden_case = GoldenCase(case)
@@ -371,6 +389,7 @@ def taken_over(case: dict[str, Any]) -> dict[str, Any]:
     stopped_at = time.monotonic()
     locked = golden_case.is_write_locked()
     second = golden_case.fork_worker({})
+    continued_ns = 0
     if locked:  # nobody can have taken the run over while the whole database is locked
         golden_case.wait_for_lease_end(stopped_at)
         continued_ns = first.go_on()
