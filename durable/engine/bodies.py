@@ -204,6 +204,9 @@ class BodyPool:
         turn = thread.parked.pop(claim.lease.run_pk, None)
         if turn is None:
             return None
+        with self._lock:
+            if self._homes.get(claim.lease.run_pk) is thread:
+                del self._homes[claim.lease.run_pk]
         if turn.claim.generation != claim.generation or turn.waiting is None:
             self._discard(turn)
             return None

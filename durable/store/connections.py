@@ -19,7 +19,8 @@ logger = logging.getLogger("durable.store")
 def tidy_connections() -> None:
     """Leave the thread's connections fit for the next unit of work: no open transaction, nothing broken."""
     for connection in connections.all(initialized_only=True):
-        if connection.in_atomic_block or not connection.get_autocommit():
+        is_open = connection.connection is not None  # to ask a closed one for its mode would open it
+        if connection.in_atomic_block or (is_open and not connection.get_autocommit()):
             logger.error("A step left a transaction open; it is rolled back", extra={"alias": connection.alias})
             connection.close()
             connections[connection.alias] = connections.create_connection(connection.alias)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
-from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.db import InterfaceError, OperationalError, connections, transaction
 
 from durable.core.errors import ConfigurationError
 from durable.store.connections import alias_in_transaction, drop_ended_connections, tidy_connections, writes_only_to
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 SQLITE_BUSY_TIMEOUT_MS = 20_000
 SQLITE_TRANSIENT = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")
-TRANSIENT_STATES = ("40001", "40P01", "55P03", "57014", "53100", "53200", "0A000")
+STALE_PLAN = "0A000"
+"""A migration changed what a prepared statement returns: it fails for as long as the connection lives."""
+TRANSIENT_STATES = ("40001", "40P01", "55P03", "57014", "53100", "53200", STALE_PLAN)
 IDLE = 0
 """libpq's ``PQTRANS_IDLE``: no transaction is open."""
 CONNECTION_CLASSES = ("08", "57P", "53300")
@@ -68,7 +70,7 @@ class DjangoSession:
                 user_code = True
                 yield
                 user_code = False
-        except (DatabaseError, InterfaceError) as trouble:
+        except (OperationalError, InterfaceError) as trouble:  # what a deferred constraint raises is the user's
             if user_code:
                 raise
             self.close()
@@ -207,6 +209,8 @@ class PostgresqlSession(DjangoSession):
         if raw.closed or raw.broken or state.startswith(CONNECTION_CLASSES):
             self.close()
             raise ConnectionTrouble(str(trouble)) from trouble
+        if state == STALE_PLAN:
+            self.close()
         if state in TRANSIENT_STATES:
             raise TransientTrouble(str(trouble)) from trouble
 
