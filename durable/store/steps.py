@@ -25,7 +25,7 @@ SETTLE = Script(
             WHEN :claim::boolean THEN {{now}} + :lease_us::bigint
             ELSE {{least}}(COALESCE(wake_at_us, {DUE}), {DUE}) END,
         wake_requested_at_us = CASE WHEN status = 'running' THEN {{now}} ELSE NULL END
-    WHERE run_id = :run_id AND status IN ('suspended', 'blocked', 'running')
+    WHERE run_id = :run_id AND status IN ('pending', 'suspended', 'blocked', 'running')
     RETURNING id, run_id, lease_owner, lease_epoch, workflow, version, generation, recovery_attempts, namespace,
         partition, priority, input_shape, wake_requested_at_us, status, {{now}}
     """,
