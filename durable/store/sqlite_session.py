@@ -117,3 +117,7 @@ class SqliteMemorySession:
 
     def close(self) -> None:
         """The database lives as long as its connection."""
+
+    def dispose(self) -> None:
+        """End the database."""
+        self._raw.close()

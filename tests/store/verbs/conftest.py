@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from durable.store.django_session import open_session
@@ -26,7 +27,7 @@ def memory_schema() -> str:
     with wrapper.schema_editor(collect_sql=True, atomic=False) as editor:
         for model in reversed(TABLES):
             editor.create_model(model)
-    wrapper.close()
+    BaseDatabaseWrapper.close(wrapper)  # SQLite's own leaves databases in memory open
     return "\n".join(editor.collected_sql)
 
 
@@ -35,7 +36,9 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Return an empty store and what is needed to look into it."""
     if request.param == "memory":
         clock = [1_700_000_000_000_000]
-        yield Bench(Store(SqliteMemorySession(lambda: clock[0], memory_schema())), clock)
+        session = SqliteMemorySession(lambda: clock[0], memory_schema())
+        yield Bench(Store(session), clock)
+        session.dispose()
         return
     empty_tables()
     yield Bench(Store(open_session("default")), None)
