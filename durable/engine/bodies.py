@@ -211,7 +211,11 @@ class BodyPool:
             self._discard(turn)
             return None
         turn.claim = claim
-        self._advancer.refresh(turn, turn.waiting, claim.claimed_at_us)
+        try:
+            self._advancer.refresh(turn, turn.waiting, claim.claimed_at_us)
+        except BaseException:
+            self._discard(turn)
+            raise
         return turn
 
     def _fresh(self, claim: ClaimedRun, prefetched: Prefetched | None) -> Turn:

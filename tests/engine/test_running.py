@@ -409,6 +409,19 @@ def test_a_worker_leaves_no_thread_and_no_connection(start_worker):
     wait_until(lambda: threading.active_count() <= before, what="all threads to end")
 
 
+def test_a_run_that_ended_is_forgotten(token, start_worker):
+    bodies = start_worker().worker.bodies
+    run = waiting.start(token)
+    pk = WorkflowRun.objects.get(run_id=run.id).id
+    wait_until(lambda: bodies.is_parked(pk), what="the body to be parked")
+    api.signal(token)
+    run.result("10s")
+    wait_until(bodies.is_idle, what="the turn to end")
+
+    assert not bodies.is_parked(pk)
+    assert bodies.known() == []
+
+
 def test_a_drained_worker_leaves_its_runs_to_others(token, start_worker):
     with gate(token) as opened, WorkerThread(make_engine()) as first:
         held_step = gated.start(token)
