@@ -40,7 +40,7 @@ class Sizes:
 
 
 FULL = Sizes(
-    runs=1_000, samples=60, local_counts=(10, 100, 1_000, 5_000), dispatched_counts=(10, 100, 1_000), long_run=5_000
+    runs=1_000, samples=40, local_counts=(10, 100, 1_000, 5_000), dispatched_counts=(10, 100, 1_000), long_run=5_000
 )
 QUICK = Sizes(runs=100, samples=5, local_counts=(10, 100), dispatched_counts=(10, 100), long_run=700)
 

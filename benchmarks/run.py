@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from testproject.database import settings_of, url_of
-from tests.rig.postgres import find_server
+from tests.rig.postgres import SERVER_OPTIONS, find_server
 
 if TYPE_CHECKING:
     from benchmarks.measures import Figures
 
+# The tests' own server does not wait for the disk; a measured one must.
+DURABLE_SERVER = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "shared_buffers": "128MB"}
 RESULTS = Path(__file__).resolve().parent / "results"
 GROUPS = ("throughput", "growth", "long", "latency", "sqlite")
 
@@ -27,6 +29,7 @@ GROUPS = ("throughput", "growth", "long", "latency", "sqlite")
 def main() -> None:
     """Measure and print."""
     options = parse_arguments()
+    SERVER_OPTIONS.update(DURABLE_SERVER)
     server = find_server()
     name = f"durable_bench_{os.getpid()}"
     with psycopg.connect(server.url, autocommit=True) as connection:
@@ -74,7 +77,10 @@ def measure_and_report(url: str, options: argparse.Namespace) -> None:
 
     machine = report.describe_machine()
     print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load_before']:.1f}; {machine['postgresql']}")
+    if "off" in (machine["postgresql"]["fsync"], machine["postgresql"]["synchronous_commit"]):
+        print("This server does not wait for the disk: the figures say nothing about durable work.")
     figures = measure(url, options)
+    machine["load_after"] = os.getloadavg()[0]
     report.print_table(rows_of(figures))
     if not options.no_json:
         print(f"Written to {report.write_json(machine, figures, RESULTS)}")
