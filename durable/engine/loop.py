@@ -129,7 +129,7 @@ class Loop:
                 wait_s = self.turn()
             except (StoreTrouble, StoreUnavailable):
                 self._report_trouble()
-                wait_s = TROUBLE_WAIT_S * (0.75 + self._ports.ids.random() / 2)
+                wait_s = min(TROUBLE_WAIT_S * (0.75 + self._ports.ids.random() / 2), self._adopts_in_s())
             if wait_s > 0 and not self._closing:
                 self._wake.wait(wait_s)
             self._wake.clear()
@@ -220,8 +220,12 @@ class Loop:
             self._adopt_at = self._ports.clock.monotonic() + self._lease_us / 2_500_000
             raise
 
+    def _adopts_in_s(self) -> float:
+        return float("inf") if self._adopt_at is None else max(0.0, self._adopt_at - self._ports.clock.monotonic())
+
     def _adopt(self) -> None:
         """Take what was granted unheard; it counts from before the first request that may have granted it."""
+        self._adopt_at = self._ports.clock.monotonic() + TROUBLE_WAIT_S  # unless it comes to its end
         asked_at = self._ports.clock.monotonic() if self._in_doubt_since is None else self._in_doubt_since
         store = self._ports.store
         if self._bodies is not None:
