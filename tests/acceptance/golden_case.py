@@ -30,7 +30,7 @@ from tests.app.models import Entry
 from tests.rig.postgres import die_with_parent
 
 RUN = "golden"
-LOOK_S = 0.02
+LOOK_S = 0.03
 WORK_LIMIT_S = 20.0
 DRAIN_LIMIT_S = 10.0
 SLACK_S = 0.2
@@ -110,7 +110,7 @@ class GoldenCase:
 
     def __init__(self, case: dict[str, Any]) -> None:
         self.case = case
-        self.folder = Path(case["folder"]) / f"{case['what']}-{case['index']}"
+        self.folder = Path(case["folder"]) / f"{case['what']}-{case['index']}-{os.getpid()}"
         self.folder.mkdir(parents=True)
         self.ledger = self.folder / "ledger"
         os.environ[LEDGER] = str(self.ledger)

@@ -2,21 +2,23 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tests.acceptance.conftest import Sweep
 
 Say = Callable[[str], None]
+Case = dict[str, Any]
 Result = dict[str, Any]
 
-RECORDINGS = 3
+RECORDINGS = 8
 LEAST_POINTS = 40
-TRIES_ALONE = 3
+TRIES = 3
 
 
 def record_points(sweep: Sweep, say: Say) -> list[str]:
-    """Return the points that every one of some undisturbed runs passes, in order."""
-    recordings = sweep("undisturbed", [{"what": "undisturbed"}] * RECORDINGS, alone=True)
+    """Return the points that every one of some undisturbed runs passes, in order; each runs beside the others."""
+    recordings = sweep("undisturbed", [{"what": "undisturbed"}] * RECORDINGS)
     assert not [problem for each in recordings for problem in problems_of(each)]
     passed = [each["points"] for each in recordings]
     points = [
@@ -44,43 +46,81 @@ def problems_of(result: Result) -> list[str]:
     return [f"{where}: {problem}" for problem in found]
 
 
-def is_inexact(result: Result, end_limit_s: float, most_extra: int | None) -> bool:
-    """Tell whether a case took too long or too many attempts, or missed its point: it may have been the machine."""
-    if not result.get("fired", True):
-        return True
-    too_many = most_extra is not None and any(times > most_extra for times in result["extra"].values())
-    return result["seconds"] > end_limit_s or too_many
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a case may cost on a machine that has nothing else to do.
 
-
-def judge(
-    sweep: Sweep, function: str, results: list[Result], end_limit_s: float, most_extra: int | None, say: Say
-) -> list[Result]:
-    """Assert safety of all cases at once; run inexact ones again alone before they count.
-
-    Returns:
-        The results as they stand in the end.
+    Attributes:
+        seconds: From the point to the end of the run.
+        extra: Attempts that a body may have more than in an undisturbed run; ``None`` sets no limit.
+        recoveries: How often the run may be recovered; ``None`` sets no limit.
     """
-    problems = [problem for result in results for problem in problems_of(result)]
-    assert not problems, f"{len(problems)} problems\n" + "\n".join(problems)
-    again = [each for each in results if is_inexact(each, end_limit_s, most_extra)]
-    settled = [each for each in results if each not in again]
-    for attempt in range(TRIES_ALONE):
-        if not again:
-            break
-        say(f"again alone ({attempt + 1}): {', '.join(each['case']['point'] for each in again)}")
-        results = sweep(
-            function, [{**each["case"], "what": f"{function}-again-{attempt}"} for each in again], alone=True
+
+    seconds: float
+    extra: int | None = None
+    recoveries: int | None = None
+
+    def holds(self, result: Result) -> bool:
+        """Tell whether a result keeps them."""
+        attempts = max(result["extra"].values(), default=0)
+        return (
+            result["seconds"] <= self.seconds
+            and (self.extra is None or attempts <= self.extra)
+            and (self.recoveries is None or result["recoveries"] <= self.recoveries)
         )
+
+
+class Verdicts:
+    """Judges the results of a sweep; safety at once, the rest after cases in doubt were run again."""
+
+    def __init__(self, sweep: Sweep, function: str, limits: Callable[[Result], Limits], say: Say) -> None:
+        self._sweep = sweep
+        self._function = function
+        self._limits = limits
+        self._say = say
+        self._settled: list[Result] = []
+
+    def judge(self, cases: list[Case]) -> None:
+        """Run the cases and assert what must hold.
+
+        A case that did not come to its point is run again; one that broke a limit is run again alone, and counts then
+        unless a renewal came late.
+        """
+        missed, broken = self._run(cases, alone=False)
+        for _ in range(TRIES):
+            if missed:
+                missed, more = self._run(missed, alone=False)
+                broken += more
+        for _ in range(TRIES):
+            if broken:
+                self._say(f"again alone: {', '.join(case['point'] for case in broken)}")
+                again, broken = self._run(broken, alone=True)
+                missed += again
+        self._report()
+        assert not missed, f"points that were not reached: {[case['point'] for case in missed]}"
+        assert not broken, f"cases beyond their limits: {broken}"
+
+    def _run(self, cases: list[Case], *, alone: bool) -> tuple[list[Case], list[Case]]:
+        results = self._sweep(self._function, cases, alone=alone)
+        assert len(results) == len(cases)
         problems = [problem for result in results for problem in problems_of(result)]
         assert not problems, f"{len(problems)} problems\n" + "\n".join(problems)
-        again = [each for each in results if is_inexact(each, end_limit_s, most_extra) and not each.get("late")]
-        settled += [each for each in results if each not in again]
-    slowest = max(each.get("seconds", 0.0) for each in settled)
-    extra = Counter(sum(each["extra"].values()) for each in settled)
-    say(f"{len(settled)} cases, slowest {slowest:.2f} s; extra attempts in all: {dict(sorted(extra.items()))}")
-    locked = sum(each.get("locked", False) for each in settled)
-    if locked:
-        say(f"in {locked} cases the stopped worker held SQLite's write lock")
-    missed = [f"{each['case']['point']}: {each}" for each in again]
-    assert not missed, f"{len(missed)} cases still inexact\n" + "\n".join(missed)
-    return settled
+        missed = [result["case"] for result in results if not result["fired"]]
+        fired = [result for result in results if result["fired"]]
+        good = [result for result in fired if self._limits(result).holds(result) or (alone and result["late"])]
+        self._settled += good
+        return missed, [{**each["case"], "found": _facts(each)} for each in fired if each not in good]
+
+    def _report(self) -> None:
+        if not self._settled:
+            return
+        slowest = max(each["seconds"] for each in self._settled)
+        extra = Counter(sum(each["extra"].values()) for each in self._settled)
+        self._say(f"{len(self._settled)} cases, slowest {slowest:.2f} s; cases by extra attempts: {dict(extra)}")
+        locked = sum(each.get("locked", False) for each in self._settled)
+        if locked:
+            self._say(f"in {locked} cases the stopped worker held SQLite's write lock")
+
+
+def _facts(result: Result) -> str:
+    return f"{result['seconds']:.2f} s, extra {result['extra']}, recoveries {result['recoveries']}"

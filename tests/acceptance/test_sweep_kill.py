@@ -3,10 +3,9 @@
 import pytest
 
 from tests.acceptance.conftest import LEASE_S, Sweep
-from tests.acceptance.judging import Say, judge, record_points
+from tests.acceptance.judging import Limits, Say, Verdicts, record_points
 
-END_LIMIT_S = LEASE_S + 5.0
-MOST_EXTRA_ATTEMPTS = 1
+LIMITS = Limits(seconds=LEASE_S + 5.0, extra=1)
 
 pytestmark = [pytest.mark.sweep, pytest.mark.django_db(transaction=True)]
 
@@ -16,6 +15,4 @@ def test_a_worker_killed_at_any_point_costs_each_step_at_most_one_attempt(sweep:
     points = record_points(sweep, say)
     cases = [{"what": "kill", "point": point} for point in points]
 
-    results = sweep("killed", cases)
-
-    judge(sweep, "killed", results, END_LIMIT_S, MOST_EXTRA_ATTEMPTS, say)
+    Verdicts(sweep, "killed", lambda result: LIMITS, say).judge(cases)

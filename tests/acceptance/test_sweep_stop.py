@@ -3,7 +3,7 @@
 import pytest
 
 from tests.acceptance.conftest import IDLE_LIMIT_S, LEASE_S, Sweep
-from tests.acceptance.judging import Say, judge, record_points
+from tests.acceptance.judging import Limits, Say, Verdicts, record_points
 
 pytestmark = [pytest.mark.sweep, pytest.mark.django_db(transaction=True)]
 
@@ -12,15 +12,11 @@ pytestmark = [pytest.mark.sweep, pytest.mark.django_db(transaction=True)]
 def test_a_worker_that_wakes_after_another_has_taken_over_changes_no_row(sweep: Sweep, say: Say):
     cases = [{"what": "over", "point": point} for point in record_points(sweep, say)]
 
-    results = sweep("taken_over", cases)
-
-    judge(sweep, "taken_over", results, LEASE_S + IDLE_LIMIT_S + 5.0, None, say)
+    Verdicts(sweep, "taken_over", lambda result: Limits(seconds=LEASE_S + IDLE_LIMIT_S + 5.0), say).judge(cases)
 
 
 @pytest.mark.timeout(300)
 def test_a_worker_that_wakes_with_nobody_there_writes_nothing_under_its_old_lease(sweep: Sweep, say: Say):
     cases = [{"what": "alone", "point": point} for point in record_points(sweep, say)]
 
-    results = sweep("stopped_alone", cases)
-
-    judge(sweep, "stopped_alone", results, LEASE_S + 5.0, None, say)
+    Verdicts(sweep, "stopped_alone", lambda result: Limits(seconds=LEASE_S + 5.0), say).judge(cases)
