@@ -51,6 +51,19 @@ def check_declarations(app_configs: AppConfigs, **kwargs: Any) -> list[CheckMess
 
 
 @register(TAG)
+def check_autocommit(app_configs: AppConfigs, **kwargs: Any) -> list[CheckMessage]:
+    """Report a database without autocommit, on which nothing of the engine would be committed (``durable.E003``)."""
+    alias = _store_alias()
+    database = settings.DATABASES.get(alias, {}) if alias is not None else {}
+    if database.get("AUTOCOMMIT", True):
+        return []
+    problem = f"The database {alias!r} has AUTOCOMMIT off, but the engine commits statement by statement."
+    return [
+        Error(problem, hint="Leave AUTOCOMMIT on, and use transaction.atomic() where you need it.", id="durable.E003")
+    ]
+
+
+@register(TAG)
 def check_sqlite(app_configs: AppConfigs, **kwargs: Any) -> list[CheckMessage]:
     """Mention SQLite options that let the project's own transactions live better with a worker (``durable.I001``)."""
     alias = _store_alias()

@@ -17,6 +17,10 @@ _UNIT_US = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d
 _MICROSECOND = timedelta(microseconds=1)
 
 
+LONGEST = timedelta(days=365_250)
+"""A thousand years: instants beyond it would not fit what databases and clients can show."""
+
+
 def parse_duration(value: Duration) -> timedelta:
     """Return a duration as a timedelta.
 
@@ -34,6 +38,8 @@ def parse_duration(value: Duration) -> timedelta:
         raise InvalidDuration(value, "it is too long") from error
     if duration < timedelta(0):
         raise InvalidDuration(value, "it is negative")
+    if duration > LONGEST:
+        raise InvalidDuration(value, "it is longer than a thousand years")
     return duration
 
 

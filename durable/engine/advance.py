@@ -32,8 +32,9 @@ from durable.replay.operations import (
     positions_of,
 )
 from durable.replay.plans import WAIT_TIMEOUT, StoredValueUnreadable
-from durable.store.records import CheckpointWrite, TurnEnd
+from durable.store.records import CheckpointWrite
 
+CAUSE_LINKS = 100
 logger = logging.getLogger("durable.engine")
 
 
@@ -167,8 +168,7 @@ class Advancer:
 
     def _hold(self, turn: Turn, suspension: Suspension) -> Finish:
         turn.commands.extend(suspension.commands)
-        self.writer.flush(turn)
-        turn.held = True
+        self.writer.hold(turn, suspension.waiting_on)
         return Finish(verdict=Verdict.HELD, look_at_us=suspension.wake_at_us)
 
     def _fail_overdue(self, turn: Turn, suspension: Suspension) -> None:
@@ -231,24 +231,24 @@ class Advancer:
         decision = Decision(
             status="continue", commands=(waiting,), wake_at_us=wake_at_us, waiting_on=f"signal {operation.at.name}"
         )
-        end, rows = self.writer.applier.end_of(turn.claim, decision, now_us)
         timed_out = record is not None and wake_at_us is not None and wake_at_us <= turn.now_us
-        otherwise = timed_out_wait(rows.checkpoints[0], operation) if timed_out else end
-        return self._take_signal(turn, operation, rows, otherwise)
+        return self._take_signal(turn, operation, decision, timed_out=timed_out)
 
     def _take_signal(
-        self, turn: Turn, operation: AwaitSignal, rows: Translation, otherwise: CheckpointWrite | TurnEnd
+        self, turn: Turn, operation: AwaitSignal, decision: Decision, *, timed_out: bool
     ) -> Answer | Finish:
         lease = turn.lease
+        end, rows = self.writer.applier.end_of(turn.claim, decision, self.writer.dbclock.now_us())
+        waiting = rows.checkpoints[0]
+        otherwise = timed_out_wait(waiting, operation) if timed_out else end
         taken = self.writer.while_held(
-            turn,
-            lambda: self.writer.store.take_signal(lease, operation.tokens, rows.checkpoints[0], otherwise),
+            turn, lambda: self.writer.store.take_signal(lease, operation.tokens, waiting, otherwise)
         )
         if taken.checkpoint is not None:
             turn.remember([taken.checkpoint])
             return Answer(outcomes=(record_of(taken.checkpoint).outcome(),))
         if self._applied(turn, taken.suspended, rows):
-            return Finish(verdict=Verdict.SUSPENDED)
+            return Finish(verdict=Verdict.SUSPENDED, decision=decision)
         self._look_again(turn, operation)
         return self._await_signal(turn, operation)
 
@@ -262,8 +262,11 @@ class Advancer:
 
     def _final(self, turn: Turn, workflow: Workflow[..., Any], event: Returned | Raised) -> Decision:
         commands = turn.pending_commands()
+        if isinstance(event, Returned) and turn.history.last_seq() >= turn.context.next_seq:
+            event = Raised(ended_early(turn))
         if isinstance(event, Raised):
-            return Decision(status="failed", commands=commands, failure=Failure.from_exception(event.error))
+            failure = Failure.from_exception(event.error, seq=seq_of(event.error))
+            return Decision(status="failed", commands=commands, failure=failure)
         where = f"result of run {turn.lease.run_id!r}"
         try:
             output = workflow.binding.encode_result(event.value, where=where, limit_bytes=self.limit_bytes)
@@ -282,6 +285,26 @@ class Advancer:
         while not self.apply(turn, decision):
             self.writer.while_held(turn, lambda: self.writer.store.begin_turn(turn.lease))
         return Finish(verdict=Verdict.ENDED, decision=None)
+
+
+def ended_early(turn: Turn) -> NonDeterminismError:
+    """Return the error of a body that came to its end before its history did."""
+    record = turn.history.at(turn.context.next_seq)
+    name, kind = ("another operation", "unknown") if record is None else (record.name, record.kind.value)
+    return NonDeterminismError(turn.lease.run_id, turn.context.next_seq, name, kind, "the end of the body", "end")
+
+
+def seq_of(error: BaseException) -> int | None:
+    """Return the position whose failure led to an exception: its own, else that of what it was raised from."""
+    link: BaseException | None = error
+    for _ in range(CAUSE_LINKS):
+        if link is None:
+            return None
+        seq = getattr(link, "seq", None)
+        if isinstance(seq, int):
+            return seq
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+    return None
 
 
 def deadline_us(operation: AwaitSignal, now_us: int) -> int | None:

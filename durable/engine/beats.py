@@ -19,6 +19,8 @@ from durable.store.store import Store
 from durable.wire.messages import RemoteTask
 
 NEVER = float("-inf")
+AGAIN_S = 1.0
+"""A beat that met a locked checkpoint is stored again after this."""
 logger = logging.getLogger("durable.engine")
 
 
@@ -69,7 +71,7 @@ class Beats:
         """Beat for a step as long as the block runs."""
         alive = Alive(task=task)
         if not self._beats_at_once(task.name):
-            alive.stored_at = self._clock.monotonic() - self._throttle_s + min(1.0, self._throttle_s)
+            alive.stored_at = self._clock.monotonic() - self._throttle_s + min(AGAIN_S, self._throttle_s)
         with self._lock:
             self._alive[task.step_id] = alive
         self._note(alive, None)
@@ -107,6 +109,9 @@ class Beats:
             alive.has_progress = alive.has_progress or progress is not None
         task = alive.task
         try:
-            self._store.record_beat(self._owner, task.run_id, task.seq, progress=progress)
+            stored = self._store.record_beat(self._owner, task.run_id, task.seq, progress=progress)
         except StoreTrouble:
             logger.warning("A beat could not be stored", extra={"step_id": task.step_id})
+            stored = False
+        if not stored:
+            alive.stored_at = now - self._throttle_s + min(AGAIN_S, self._throttle_s)

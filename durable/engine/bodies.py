@@ -62,6 +62,7 @@ class Callbacks:
         ended: A run has ended.
         suspended: A run was suspended until an instant at the latest.
         misbehaved: A body swallowed its discarding.
+        release: Gives back a run whose body waits.
     """
 
     make_turn: Callable[[ClaimedRun, str, Sequence[CheckpointRecord]], Turn]
@@ -70,6 +71,7 @@ class Callbacks:
     ended: Callable[[ClaimedRun, Decision], None]
     suspended: Callable[[Decision | None], None]
     misbehaved: Callable[[ClaimedRun], None]
+    release: Callable[[ClaimedRun], None]
 
 
 class BodyPool:
@@ -255,12 +257,22 @@ class BodyPool:
             held = self._held_turn(thread, turn, finish)
         run_pk = claim.lease.run_pk
         with self._lock:
-            woken = self._leave(run_pk, thread)
-            if held is not None:
+            closing = self._closing
+            woken = self._leave(run_pk, thread) if not closing else False
+            if held is not None and not closing:
                 self._held[run_pk] = held
+        if closing:
+            self._finish_closing(thread, claim, held)
         self._tell(claim, finish)
         if held is not None and woken:
             self.wake_held(run_pk)
+
+    def _finish_closing(self, thread: BodyThread, claim: ClaimedRun, held: Held | None) -> None:
+        """Give back a run that would be held, before the drain may find that nothing is executed."""
+        if held is not None:
+            self._callbacks.release(claim)
+        with self._lock:
+            self._leave(claim.lease.run_pk, thread)
 
     def _tell(self, claim: ClaimedRun, finish: Finish | None) -> None:
         if finish is not None and finish.verdict is Verdict.ENDED and finish.decision is not None:

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 
 from durable.authoring.registry import registry
-from durable.conf import get_config
-from durable.core.spawn import Thread
+from durable.conf import Config, get_config
+from durable.core.spawn import Thread, ThreadSpawn
 from durable.engine.engine import Engine
 from durable.engine.inline import InlineExecution
 from durable.engine.ports import Ports
@@ -18,6 +18,7 @@ from durable.store.hints import make_hints
 LOOP_END_S = 5.0
 _engines: dict[str, Engine] = {}
 _embedded: list[EmbeddedWorker] = []
+_making = [ThreadSpawn().lock()]
 
 
 def get_engine(using: str | None = None) -> Engine:
@@ -33,10 +34,17 @@ def get_engine(using: str | None = None) -> Engine:
     alias = using or config.database
     engine = _engines.get(alias)
     if engine is None or engine.config is not config:
-        ports = Ports.for_alias(alias)
-        engine = Engine(alias, config, ports, make_hints(alias, ports.clock), registry)
-        _execute_here(engine)
-        _engines[alias] = engine
+        with _making[0]:
+            engine = _engines.get(alias)
+            if engine is None or engine.config is not config:
+                engine = _engines[alias] = _make_engine(alias, config)
+    return engine
+
+
+def _make_engine(alias: str, config: Config) -> Engine:
+    ports = Ports.for_alias(alias)
+    engine = Engine(alias, config, ports, make_hints(alias, ports.clock), registry)
+    _execute_here(engine)
     return engine
 
 
@@ -105,5 +113,11 @@ def forget_engines() -> None:
     _embedded.clear()
 
 
-os.register_at_fork(after_in_child=forget_engines)
+def _after_fork() -> None:
+    """Begin anew in a forked child, also with the lock, which another thread of the parent may have held."""
+    _making[:] = [ThreadSpawn().lock()]
+    forget_engines()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 atexit.register(close_engines)

@@ -150,11 +150,11 @@ class Keeper:
 
     def tick(self) -> None:
         """Do what is due."""
-        self._slow_steps.show()
-        self._beats.tick()
         if self._ports.clock.monotonic() >= self._renew_at:
             skipped = self._renew_leases() + self._renew_messages()
             self._renew_at = self._ports.clock.monotonic() + (self._tick_s if skipped else self._third_s)
+        self._slow_steps.show()
+        self._beats.tick()
 
     def _renew_leases(self) -> int:
         leases = {lease.run_pk: lease for lease in self._holdings.leases()}

@@ -15,6 +15,7 @@ from durable.core.ids import Ids
 from durable.core.retry import RetryIn, judge
 from durable.core.states import CheckpointStatus
 from durable.engine.apply import checkpoint_of
+from durable.engine.persist import FIRST_WAIT_S, LONGEST_WAIT_S
 from durable.engine.suspend import Suspension, retry_suspension
 from durable.engine.turn import Turn
 from durable.engine.usercode import events_text, run_step
@@ -156,11 +157,14 @@ class LocalWork:
             made[:] = [checkpoint_of(turn.claim, command, turn.now_us)]
             return made[0]
 
+        wait_s = FIRST_WAIT_S
         while not self._committed(turn, work):
             self.writer.read_back(turn, operation.at.seq)
             record = turn.history.at(operation.at.seq)
             if record is not None and record.settled:
                 return
+            self.clock.sleep(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
         turn.remember(made)
 
     def _committed(self, turn: Turn, work: Callable[[], CheckpointWrite]) -> bool:

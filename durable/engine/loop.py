@@ -26,6 +26,7 @@ TROUBLE_WAIT_S = 1.0
 TROUBLE_REPORT_S = 60.0
 CANCEL = "cancel"
 TASK = "task"
+HANDBACK_US = 60_000_000
 logger = logging.getLogger("durable.engine")
 
 
@@ -130,6 +131,9 @@ class Loop:
             except (StoreTrouble, StoreUnavailable):
                 self._report_trouble()
                 wait_s = min(TROUBLE_WAIT_S * (0.75 + self._ports.ids.random() / 2), self._adopts_in_s())
+            except Exception:
+                logger.exception("The loop met an error and goes on")
+                wait_s = TROUBLE_WAIT_S
             if wait_s > 0 and not self._closing:
                 self._wake.wait(wait_s)
             self._wake.clear()
@@ -204,7 +208,7 @@ class Loop:
         cold = [claim for claim in fresh if claim.input is None and not bodies.is_parked(claim.lease.run_pk)]
         prefetched: Mapping[int, Prefetched] = {}
         if cold:
-            with suppress(LeaseLost):  # each turn finds out for itself
+            with suppress(LeaseLost, ValueError):  # each turn finds out for itself
                 prefetched = bodies.prefetch(cold)
         for claim in fresh:
             bodies.submit(claim, prefetched.get(claim.lease.run_pk))
@@ -243,7 +247,7 @@ class Loop:
         limit = room or (MOST_RUNS_IN_HAND if queues else 0)
         if limit == 0:
             return 0
-        self._pulse.messages_hot = False
+        self._pulse.messages_hot = room == 0
         asked_at = self._ports.clock.monotonic()
         with self._adopting_after_doubt():
             messages = self._ports.store.take_messages(
@@ -259,14 +263,12 @@ class Loop:
         for message in messages:
             if message.id not in taken:
                 continue
-            if message.kind == TASK and self._steps is not None:
-                self._steps.submit(message)
-            elif message.kind in {WAKE, CANCEL}:
+            if not (message.kind == TASK and self._steps is not None and self._steps.submit(message)):
                 self._errands[message.id] = message
         self._run_errands()
 
     def _run_errands(self) -> None:
-        """Serve wakes and cancellations that were taken; what the store cannot do now is tried again next round."""
+        """Serve what needs no thread; what the store cannot do now is tried again next round."""
         held = [message for message in self._errands.values() if self._holdings.has_message(message.id)]
         wakes = [(message.id, message.body) for message in held if message.kind == WAKE]
         if wakes:
@@ -278,6 +280,10 @@ class Loop:
                 self._cancel(message.body)
                 self._ports.store.delete_messages(self._owner, [message.id])
                 self._forget_errands([message.id])
+        foreign = [message.id for message in held if message.kind not in {WAKE, CANCEL}]
+        if foreign:
+            logger.error("Messages that cannot be read here are handed back", extra={"message_ids": foreign})
+            self._ports.store.give_back_messages(self._owner, foreign, delay_us=HANDBACK_US)
         self._forget_errands(list(self._errands))
 
     def _forget_errands(self, ids: list[int]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from durable.authoring import codec
-from durable.core.errors import RunNotFound, WrongState
+from durable.core.errors import NonDeterminismError, RunNotFound, WrongState
 from durable.core.failure import Failure
 from durable.core.ids import check_name
 from durable.core.states import RETRYABLE, TERMINAL, RunStatus
@@ -78,7 +78,7 @@ def retry_run(engine: Engine, run_id: str) -> None:
     run = read_run(engine, run_id)
     if run.status not in RETRYABLE:
         raise WrongState(run_id, "retry", run.status.value, _retry_hint(run.status))
-    failed_seq = Failure.from_json(run.error).seq if run.error else None
+    failed_seq = _failed_seq(run)
     asked = 0
 
     def ask() -> bool:
@@ -91,6 +91,12 @@ def retry_run(engine: Engine, run_id: str) -> None:
         now = read_run(engine, run_id)
         raise WrongState(run_id, "retry", now.status.value, "Someone else has retried it at the same moment.")
     engine.changed()
+
+
+def _failed_seq(run: RunRecord) -> int | None:
+    """Return the position whose failure ended the run; a body that left its history keeps all of it."""
+    failure = Failure.from_json(run.error) if run.error else None
+    return None if failure is None or failure.kind == NonDeterminismError.__name__ else failure.seq
 
 
 def _retry_hint(status: RunStatus) -> str:

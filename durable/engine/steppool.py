@@ -106,17 +106,15 @@ class StepPool:
         """Tell whether nothing is being executed."""
         return self._active == 0
 
-    def submit(self, message: HeldMessage) -> None:
-        """Execute the task of a held message; one that cannot be read here is left to others."""
+    def submit(self, message: HeldMessage) -> bool:
+        """Execute the task of a held message; return whether it can be read here."""
         try:
             task = wire.decode(message.body, RemoteTask)
         except MalformedMessage as malformed:
             logger.error("A task cannot be read here: %s", malformed, extra={"message_id": message.id})
-            owner, delay_us = self._settler.owner, LONGEST_HANDBACK_US
-            self._ports.store.give_back_messages(owner, [message.id], delay_us=delay_us)
-            self._holdings.drop_message(message.id)
-        else:
-            self._put(Job(task=task, message=message))
+            return False
+        self._put(Job(task=task, message=message))
+        return True
 
     def submit_task(self, task: RemoteTask) -> None:
         """Execute a task that no row carried."""

@@ -10,7 +10,7 @@ from durable.core.failure import Failure
 from durable.engine.turn import Turn
 from durable.replay.decision import CallCommand, Command, RecordCommand, SleepCommand
 from durable.replay.history import CheckpointRecord
-from durable.replay.operations import AwaitSignal, AwaitSteps, CallSteps, Position, Sleep, StepCall
+from durable.replay.operations import AwaitSteps, CallSteps, Position, Sleep, StepCall
 from durable.replay.plans import STEP_TIMEOUT
 
 
@@ -23,7 +23,6 @@ class Suspension:
         wake_at_us: When to look again at the latest.
         waiting_on: What for, for people.
         hold: The lease is kept, because a dispatched step has a time limit.
-        signal: The wait is for a signal, which may be there already.
         overdue: Steps whose time limit has passed, with how each failed.
     """
 
@@ -31,7 +30,6 @@ class Suspension:
     wake_at_us: int | None = None
     waiting_on: str = ""
     hold: bool = False
-    signal: AwaitSignal | None = None
     overdue: tuple[tuple[StepCall, Failure], ...] = ()
 
 

@@ -26,7 +26,6 @@ class Turn:
         waiting: The operation on which the body is parked.
         commands: What rides along with the next write, and must be written before user code runs.
         passed: Timers that have passed: they ride along too, but nothing needs them to be written.
-        held: The lease is kept while the body waits for a step with a time limit.
     """
 
     claim: ClaimedRun
@@ -37,7 +36,6 @@ class Turn:
     waiting: Operation | None = None
     commands: list[Command] = field(default_factory=list)
     passed: list[Command] = field(default_factory=list)
-    held: bool = False
 
     @property
     def lease(self) -> Lease:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
+from asgiref.sync import async_to_sync
 
 from durable.authoring.current import StepContext, step_context
 from durable.core.errors import OperationRefused
@@ -30,7 +30,7 @@ def run_step(session: Session, context: StepContext, call: Callable[[], Any], *,
     def inside() -> Any:
         with step_context(context):
             result = call()
-            return asyncio.run(result) if inspect.iscoroutine(result) else result
+            return async_to_sync(_awaited)(result) if inspect.iscoroutine(result) else result
 
     if tidy:
         session.freshen()
@@ -39,6 +39,11 @@ def run_step(session: Session, context: StepContext, call: Callable[[], Any], *,
     finally:
         if tidy:
             session.tidy()
+
+
+async def _awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Await a step; what it hands to threads comes back to the step's own, whose connections are looked after."""
+    return await coroutine
 
 
 def guard_operations(session: Session, label: str) -> None:

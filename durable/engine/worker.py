@@ -100,6 +100,7 @@ class Worker:
             ended=self._ended,
             suspended=self._suspended,
             misbehaved=self._misbehaved,
+            release=self._release,
         )
         advancer = make_advancer(engine, self.holdings, self.beats, self.slow_steps)
         return BodyPool(

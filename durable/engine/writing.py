@@ -73,6 +73,25 @@ class Writer:
         if written < len(checkpoints):
             self.read_back(turn, min(write.seq for write in checkpoints))
 
+    def hold(self, turn: Turn, waiting_on: str) -> None:
+        """Write what is pending, and that the body waits under the lease.
+
+        Raises:
+            LeaseLost: The run belongs to someone else now.
+        """
+        rows = self.applier.translate(turn.claim, turn.pending_commands(), self.dbclock.now_us())
+        written = self.while_held(
+            turn,
+            lambda: self.store.hold_turn(turn.lease, rows.checkpoints, rows.messages, waiting_on=waiting_on),
+        )
+        if written is None:
+            raise LeaseLost(turn.lease.run_id)
+        turn.remember(rows.checkpoints)
+        turn.forget_commands()
+        if written < len(rows.checkpoints):
+            self.read_back(turn, min(write.seq for write in rows.checkpoints))
+        self.applier.transport.send(rows.tasks)
+
     def read_back(self, turn: Turn, seq: int) -> None:
         """Read the history again from a position, under a lease that is still good.
 

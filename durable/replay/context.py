@@ -79,6 +79,11 @@ class BodyContext(Context):
         self._replaying = value
 
     @property
+    def next_seq(self) -> int:
+        """Return the position of the next operation."""
+        return self._plan.next_seq
+
+    @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
         """Return a logger that carries the run id and is silent during replay."""
         return self._log
@@ -254,6 +259,7 @@ class _Window:
         self._size = size
         self._under_way: deque[tuple[StepCall, Call[Any]]] = deque()
         self._waiting = list(islice(self._inputs, size))
+        self._group: int | None = None
 
     def is_open(self) -> bool:
         return bool(self._under_way or self._waiting)
@@ -263,7 +269,9 @@ class _Window:
 
     def fill(self) -> Plan[None]:
         calls = tuple(Call(ref=self._target, args=(value,), kwargs={}) for value in self._waiting)
-        dispatch, steps = self._planner.begin(calls)
+        if self._group is None:
+            self._group = self._planner.next_seq
+        dispatch, steps = self._planner.begin(calls, self._group)
         self._under_way.extend(zip(steps, calls, strict=True))
         self._waiting = []
         return dispatch

@@ -162,9 +162,14 @@ class Planner:
         operation = CallSteps(calls=steps, mode=mode)
         return Plan(operation, lambda answer: self.read_all(steps, calls, mode, answer))
 
-    def begin(self, calls: tuple[Call[Any], ...]) -> tuple[Plan[None], tuple[StepCall, ...]]:
-        """Plan the dispatch of calls that are waited for later."""
-        steps = tuple(self.step_call(call) for call in calls)
+    def begin(self, calls: tuple[Call[Any], ...], group: int) -> tuple[Plan[None], tuple[StepCall, ...]]:
+        """Plan the dispatch of calls that are waited for later.
+
+        Args:
+            calls: The calls.
+            group: The position of the first call of those that belong together.
+        """
+        steps = tuple(self.step_call(call, group) for call in calls)
         return Plan(CallSteps(calls=steps, mode=None), lambda _: None), steps
 
     def finish(self, step: StepCall, call: Call[Any], mode: GatherMode) -> Plan[Any]:

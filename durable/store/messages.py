@@ -40,7 +40,8 @@ MESSAGE_COLUMNS = """id, queue, kind, body, run_pk, seq, takes,
         WHERE c.run_pk = durable_transport_messages.run_pk AND c.seq = durable_transport_messages.seq),
     (SELECT c.attempts FROM durable_step_checkpoints c
         WHERE c.run_pk = durable_transport_messages.run_pk AND c.seq = durable_transport_messages.seq)"""
-READY = """held_by IS NULL AND visible_at_us <= {now} AND (:namespace::text IS NULL OR namespace = :namespace::text)"""
+READY = """held_by IS NULL AND visible_at_us <= {now}
+    AND (:namespace::text IS NULL OR namespace = :namespace::text OR kind = 'wake')"""
 TAKE_HEAD = """
     UPDATE durable_transport_messages SET
         held_by = :owner, held_until_us = {clock} + :lease_us::bigint, takes = takes + 1

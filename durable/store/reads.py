@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from durable.core.states import CheckpointKind, CheckpointStatus
 from durable.replay.history import CheckpointRecord
+from durable.store.messages import READY
 from durable.store.records import Interest, Look
 from durable.store.runs import MINE, OPEN, WORKFLOWS
 from durable.store.seam import Row, Session, Statement
@@ -33,8 +34,7 @@ LOOK = Statement(
         ),
         EXISTS (
             SELECT 1 FROM durable_transport_messages
-            WHERE queue {{list:queues:text}} AND held_by IS NULL AND visible_at_us <= {{now}}
-                AND (:namespace::text IS NULL OR namespace = :namespace::text)
+            WHERE queue {{list:queues:text}} AND {READY}
         ),
         (SELECT MIN(wake_at_us) FROM durable_workflow_runs
             WHERE status IN ('pending', 'suspended', 'blocked') AND wake_at_us > {{now}}),

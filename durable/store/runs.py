@@ -66,6 +66,17 @@ ADOPT = Statement(
     """
 )
 INPUTS = Statement("SELECT id, input FROM durable_workflow_runs WHERE id {list:pks:bigint}")
+FORGET_TASKS = Part(
+    text="""
+    DELETE FROM durable_transport_messages WHERE {guarded} AND dedupe_key IN (
+        SELECT CAST(c.run_pk AS text) || ':' || CAST(c.seq AS text) || ':' || CAST(c.attempts AS text)
+        FROM durable_step_checkpoints c
+        WHERE c.run_pk = (SELECT id FROM durable_workflow_runs WHERE run_id = :run_id) AND c.kind = 'remote'
+            AND c.status IN ('pending', 'running')
+    )
+    RETURNING 1
+    """
+)
 CANCEL = Script(
     guard=f"""
     UPDATE durable_workflow_runs SET
@@ -77,6 +88,7 @@ CANCEL = Script(
     """,
     columns=1,
     parts=(
+        FORGET_TASKS,
         Part(
             text="""
             DELETE FROM durable_signal_waiters
@@ -97,6 +109,7 @@ RETRY = Script(
     """,
     columns=1,
     parts=(
+        FORGET_TASKS,
         Part(
             text="""
             DELETE FROM durable_step_checkpoints
@@ -106,37 +119,29 @@ RETRY = Script(
                     SELECT COALESCE(MAX(done.seq), -1) FROM durable_step_checkpoints done
                     WHERE done.run_pk = durable_step_checkpoints.run_pk AND done.status = 'completed'
                 )))
+                OR (seq > :failed_seq::int AND COALESCE(parallel_group, -1) <> COALESCE((
+                    SELECT failed.parallel_group FROM durable_step_checkpoints failed
+                    WHERE failed.run_pk = durable_step_checkpoints.run_pk AND failed.seq = :failed_seq::int
+                ), -2))
             )
-            RETURNING 1
-            """
-        ),
-        Part(
-            text="""
-            DELETE FROM durable_transport_messages
-            WHERE run_pk = (SELECT id FROM durable_workflow_runs WHERE run_id = :run_id) AND kind = 'task' AND {guarded}
             RETURNING 1
             """
         ),
     ),
 )
+COUNTED = "CASE WHEN waiting_on = '' THEN 1 ELSE 0 END"
 RECOVER = Statement(
-    """
+    f"""
     UPDATE durable_workflow_runs SET
-        status = CASE WHEN recovery_attempts + CASE WHEN EXISTS (
-                SELECT 1 FROM durable_step_checkpoints c
-                WHERE c.run_pk = durable_workflow_runs.id AND c.kind = 'remote' AND c.status IN ('pending', 'running')
-            ) THEN 0 ELSE 1 END > :max_attempts::bigint THEN 'dead' ELSE 'pending' END,
-        recovery_attempts = recovery_attempts + CASE WHEN EXISTS (
-                SELECT 1 FROM durable_step_checkpoints c
-                WHERE c.run_pk = durable_workflow_runs.id AND c.kind = 'remote' AND c.status IN ('pending', 'running')
-            ) THEN 0 ELSE 1 END,
+        status = CASE WHEN recovery_attempts + {COUNTED} > :max_attempts::bigint THEN 'dead' ELSE 'pending' END,
+        recovery_attempts = recovery_attempts + {COUNTED}, waiting_on = '',
         generation = generation + 1, pending_seq = pending_seq + 1, lease_owner = NULL, lease_epoch = lease_epoch + 1,
-        lease_expires_at_us = NULL, wake_requested_at_us = NULL, wake_at_us = {now}, updated_at_us = {now}
-    WHERE status = 'running' AND lease_expires_at_us <= {now} AND id {in_ids}
+        lease_expires_at_us = NULL, wake_requested_at_us = NULL, wake_at_us = {{now}}, updated_at_us = {{now}}
+    WHERE status = 'running' AND lease_expires_at_us <= {{now}} AND id {{in_ids}}
         SELECT id FROM durable_workflow_runs
-        WHERE status IN ('running', 'cancelling') AND status = 'running' AND lease_expires_at_us <= {now}
-        ORDER BY lease_expires_at_us, id LIMIT :limit::int {skip_locked}
-    {end_ids}
+        WHERE status IN ('running', 'cancelling') AND status = 'running' AND lease_expires_at_us <= {{now}}
+        ORDER BY lease_expires_at_us, id LIMIT :limit::int {{skip_locked}}
+    {{end_ids}}
     RETURNING id, run_id, workflow, status
     """,
     writes=True,
@@ -314,7 +319,8 @@ class RunVerbs:
         Args:
             run_id: Which run.
             generation: The generation that was looked at; another retry in between makes this one do nothing.
-            failed_seq: The position whose failure ended the run, if it is known: failed checkpoints from there on go.
+            failed_seq: The position whose failure ended the run, if it is known. What the body did after that failure
+                goes too, since it may not do it again; what was dispatched together with it and succeeded stays.
         """
         params = {"run_id": run_id, "generation": generation, "failed_seq": failed_seq}
         return self._script(RETRY, params).row is not None

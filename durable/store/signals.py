@@ -62,6 +62,16 @@ LOCK_HOLDER = Statement(
 FORGET = Statement(
     "DELETE FROM durable_signal_waiters WHERE run_pk = :pk::bigint AND seq = :seq::int RETURNING 1", writes=True
 )
+FORGET_ENDED = Statement(
+    """
+    DELETE FROM durable_signal_waiters WHERE token {list:tokens:text} AND run_pk IN (
+        SELECT r.id FROM durable_workflow_runs r WHERE r.id = durable_signal_waiters.run_pk
+            AND r.status IN ('completed', 'failed', 'cancelled', 'dead')
+    )
+    RETURNING 1
+    """,
+    writes=True,
+)
 WAKE_WAITING = Statement(
     """
     UPDATE durable_workflow_runs SET
@@ -118,6 +128,7 @@ class SignalVerbs(TurnVerbs):
         with self.session.transaction():
             self.session.execute(LOCK_TOKENS, {"tokens": tokens})
             woken = self.session.execute(WAKE_WAITING, {"tokens": tokens})
+            self.session.execute(FORGET_ENDED, {"tokens": tokens})
             self.session.execute(DELETE, {"owner": owner, "ids": bind([message_id for message_id, _ in wakes])})
         return [row[0] for row in woken]
 

@@ -38,7 +38,7 @@ SETTLE = Script(
                 attempts = attempts + CASE WHEN :retry_at_us::bigint IS NULL THEN 0 ELSE 1 END,
                 wake_at_us = :retry_at_us::bigint,
                 enqueued_at_us = CASE WHEN :retry_at_us::bigint IS NULL THEN enqueued_at_us END,
-                started_at_us = COALESCE(started_at_us, :started_at_us::bigint),
+                started_at_us = COALESCE(:started_at_us::bigint, started_at_us),
                 finished_at_us = CASE WHEN :retry_at_us::bigint IS NULL THEN {now} END
             WHERE run_pk = (SELECT id FROM durable_workflow_runs WHERE run_id = :run_id) AND seq = :seq::int
                 AND status IN ('pending', 'running') AND attempts = :attempt::int AND (
@@ -56,8 +56,10 @@ BEAT = Statement(
     UPDATE durable_step_checkpoints SET
         last_heartbeat_at_us = {now}, beat_by = :owner, progress = COALESCE(:progress, progress),
         started_at_us = COALESCE(started_at_us, {now})
-    WHERE run_pk = (SELECT id FROM durable_workflow_runs WHERE run_id = :run_id) AND seq = :seq::int
-        AND status IN ('pending', 'running')
+    WHERE status IN ('pending', 'running') AND seq = :seq::int AND run_pk {in_ids}
+        SELECT run_pk FROM durable_step_checkpoints
+        WHERE run_pk = (SELECT id FROM durable_workflow_runs WHERE run_id = :run_id) AND seq = :seq::int {skip_locked}
+    {end_ids}
     RETURNING 1
     """,
     writes=True,

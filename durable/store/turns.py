@@ -23,12 +23,15 @@ from durable.store.scripts import Part, Script, run_script, script_of
 from durable.store.seam import Session, Statement
 
 RECORD_ONE = Statement(INSERT_ONE + UNLESS_SETTLED, writes=True)
-NOTE_RUNNING = Statement(INSERT_ONE + "ON CONFLICT (run_pk, seq) DO NOTHING RETURNING seq", writes=True)
+NOTE_RUNNING = Statement(
+    INSERT_ONE.replace("{lock}", "{skip_locked}") + "ON CONFLICT (run_pk, seq) DO NOTHING RETURNING seq", writes=True
+)
 HOLDER = f"""
     UPDATE durable_workflow_runs SET updated_at_us = {{now}}
     WHERE id = :pk::bigint AND {FENCE}
     RETURNING id
 """
+HOLD = HOLDER.replace("updated_at_us = {now}", "updated_at_us = {now}, waiting_on = :waiting_on")
 WRITE_CHECKPOINTS = Part(text=INSERT_MANY + UNLESS_SETTLED, sources=(CHECKPOINTS,))
 WRITE_MESSAGES = Part(text=INSERT_MESSAGES, sources=(MESSAGES,))
 WAITERS = RowSource(name="waiters", columns={"seq": "bigint", "token": "text"})
@@ -52,7 +55,7 @@ END = f"""
 """
 BEGIN_TURN = Statement(
     f"""
-    UPDATE durable_workflow_runs SET wake_requested_at_us = NULL
+    UPDATE durable_workflow_runs SET wake_requested_at_us = NULL, waiting_on = ''
     WHERE id = :pk::bigint AND {FENCE}
     RETURNING {{now}}
     """,
@@ -91,6 +94,29 @@ class TurnVerbs:
         script, params = self._holder_script(HOLDER, checkpoints, messages)
         outcome = run_script(self.session, script, params | lease_params(lease))
         return outcome.counts[0] if outcome.row else 0
+
+    @mutating
+    def hold_turn(
+        self,
+        lease: Lease,
+        checkpoints: Sequence[CheckpointWrite],
+        messages: Sequence[OutgoingMessage],
+        *,
+        waiting_on: str,
+    ) -> int | None:
+        """Write what a turn dispatched, and that its body waits now, with the lease kept.
+
+        A holder that dies while its body waits is recovered without being counted.
+
+        Returns:
+            How many checkpoints were written, ``None`` when the lease is lost.
+        """
+        script, params = self._holder_script(HOLD, checkpoints, messages)
+        params |= lease_params(lease) | {"waiting_on": waiting_on}
+        outcome = run_script(self.session, script, params)
+        if outcome.row is None:
+            return None
+        return outcome.counts[0] if checkpoints else 0
 
     @mutating
     def note_running(self, lease: Lease, checkpoint: CheckpointWrite) -> bool:

@@ -120,10 +120,11 @@ def test_a_body_that_catches_everything_does_not_catch_a_mismatch(token):
         run.result("10s")
 
 
-def test_a_body_that_ends_early_completes(token):
+def test_a_body_that_ends_before_its_history_fails(token):
     run = leave_history(token, lambda ctx: "early")
 
-    assert run.result("10s") == "early"
+    with pytest.raises(RunFailed, match=r"NonDeterminismError.*the end of the body"):
+        run.result("10s")
 
 
 def test_a_gather_that_became_wider_dispatches_what_is_new(token):

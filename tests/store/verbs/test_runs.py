@@ -175,8 +175,11 @@ def failed_run(bench: Bench, *, failed_seq: int | None = None):
 
 def test_a_retry_removes_what_had_not_succeeded_and_keeps_what_had(bench: Bench):
     lease = failed_run(bench)
-    bench.message(run_pk=lease.run_pk, seq=4)
-    other = bench.message(run_pk=lease.run_pk + 1, seq=4)
+    attempts = bench.sql(f"SELECT attempts FROM durable_step_checkpoints WHERE run_pk = {lease.run_pk} AND seq = 4")[0][
+        0
+    ]
+    bench.message(run_pk=lease.run_pk, seq=4, dedupe_key=f"{lease.run_pk}:4:{attempts}")
+    other = bench.message(run_pk=lease.run_pk + 1, seq=4, dedupe_key=f"{lease.run_pk + 1}:4:{attempts}")
 
     assert bench.store.retry_run(lease.run_id, generation=0, failed_seq=3)
 
@@ -238,7 +241,7 @@ def test_runs_whose_lease_ran_out_are_recovered_oldest_first(bench: Bench):
 
 def test_a_run_that_waits_for_a_dispatched_step_is_recovered_without_being_counted(bench: Bench):
     lease = bench.held()
-    bench.store.record(lease, [local(lease, 0), remote(lease, 1)])
+    bench.store.hold_turn(lease, [local(lease, 0), remote(lease, 1)], [], waiting_on="step charge")
     bench.set_run(lease.run_pk, lease_expires_at_us=1, recovery_attempts=10)
 
     assert [run.status for run in recover(bench)] == [RunStatus.PENDING]
