@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TYPE_CHECKING, Any
 
 from django.db import InterfaceError, OperationalError, connections, transaction
+from django.db.backends.signals import connection_created
 
 from durable.core.errors import ConfigurationError
 from durable.store.connections import alias_in_transaction, drop_ended_connections, tidy_connections, writes_only_to
@@ -30,6 +31,11 @@ SQLITE_TRANSIENT = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR
 STALE_PLAN = "0A000"
 """A migration changed what a prepared statement returns: it fails for as long as the connection lives."""
 TRANSIENT_STATES = ("40001", "40P01", "55P03", "57014", "53100", "53200", STALE_PLAN)
+LIMIT_IDLING = """
+    SELECT set_config('idle_in_transaction_session_timeout', '30s', false)
+    WHERE current_setting('idle_in_transaction_session_timeout') = '0'
+"""
+"""A limit that the project or its server has set stays."""
 IDLE = 0
 """libpq's ``PQTRANS_IDLE``: no transaction is open."""
 CONNECTION_CLASSES = ("08", "57P", "53300")
@@ -143,6 +149,16 @@ class PostgresqlSession(DjangoSession):
             raw = self._usable()
         self._count(statement, alone=raw.autocommit and raw.pgconn.transaction_status == IDLE)
         return self._run(raw, statement.rendered(self.dialect), params)
+
+    def prepare_for_work(self) -> None:
+        """From now on let the server end a worker's sessions that stand still in a transaction, with their locks."""
+        uid = f"durable.idle_limit.{self.alias}"
+        connection_created.connect(self._limit_idling, weak=False, dispatch_uid=uid)
+
+    def _limit_idling(self, connection: BaseDatabaseWrapper, **_: object) -> None:
+        pooled = connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS", False)
+        if connection.alias == self.alias and not pooled:
+            connection.connection.execute(LIMIT_IDLING)
 
     def transaction(self) -> AbstractContextManager[None]:
         """Open ``READ COMMITTED`` whatever the project's default: each statement must see what is committed now."""
