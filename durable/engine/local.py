@@ -204,4 +204,4 @@ class LocalWork:
                 finished_at_us=now_us,
             )
         )
-        return Answer(outcomes=(Outcome(seq=operation.at.seq, output=output, failure=failure, finished_at_us=now_us),))
+        return Answer(outcomes=(Outcome(seq=operation.at.seq, output=output, failure=failure),))

@@ -57,6 +57,7 @@ class WorkflowRun(models.Model):
     parent_seq = models.IntegerField(null=True)
     generation = models.IntegerField(_("generation"), default=0)
     pending_seq = models.IntegerField(default=1)
+    settled_steps = models.IntegerField(default=0)
     recovery_attempts = models.IntegerField(_("recovery attempts"), default=0)
     wake_at = InstantField(_("wakes at"), null=True, db_column="wake_at_us")
     wake_requested_at = InstantField(_("wake requested at"), null=True, db_column="wake_requested_at_us")

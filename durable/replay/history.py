@@ -43,6 +43,7 @@ class CheckpointRecord:
     enqueued_at_us: int | None = None
     started_at_us: int | None = None
     finished_at_us: int | None = None
+    settled_order: int | None = None
 
     @property
     def settled(self) -> bool:
@@ -52,7 +53,7 @@ class CheckpointRecord:
     def outcome(self) -> Outcome:
         """Return the recorded outcome."""
         failure = Failure.from_json(self.error or "{}") if self.status is CheckpointStatus.FAILED else None
-        return Outcome(seq=self.seq, output=self.output, failure=failure, finished_at_us=self.finished_at_us or 0)
+        return Outcome(seq=self.seq, output=self.output, failure=failure, settled_order=self.settled_order)
 
 
 class History:

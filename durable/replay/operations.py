@@ -127,7 +127,7 @@ class Outcome:
     seq: int
     output: str | None = None
     failure: Failure | None = None
-    finished_at_us: int = 0
+    settled_order: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

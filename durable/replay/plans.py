@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -214,7 +215,7 @@ class Planner:
             )
         failed = [outcome for outcome in answer.outcomes if outcome.failure is not None]
         if failed:
-            first = min(failed, key=lambda outcome: outcome.finished_at_us) if mode == "fail_fast" else failed[0]
+            first = min(failed, key=settled_first) if mode == "fail_fast" else failed[0]
             names = {step.at.seq: step.at.name for step in steps}
             raise error_of(names[first.seq], first)
         return tuple(
@@ -264,6 +265,11 @@ class Planner:
             return codec.decode(outcome.output, annotation, where=f"{name!r}")
         except PayloadError as problem:
             raise StoredValueUnreadable(problem) from problem
+
+
+def settled_first(outcome: Outcome) -> float:
+    """Return a key by which what was settled first comes first, in every replay alike."""
+    return math.inf if outcome.settled_order is None else outcome.settled_order
 
 
 def error_of(name: str, outcome: Outcome) -> StepFailed:

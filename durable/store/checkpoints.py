@@ -1,4 +1,8 @@
-"""The texts that write checkpoints; each leaves a settled one as it is."""
+"""The texts that write checkpoints; each leaves a settled one as it is.
+
+``settled_order`` tells in which order the checkpoints of a run were settled, whoever settled them. A result takes an
+even number from the counter on the run's row, under its lock; what the holder writes takes the odd number after it.
+"""
 
 from __future__ import annotations
 
@@ -42,21 +46,23 @@ UNLESS_SETTLED = """
         wake_at_us = excluded.wake_at_us, enqueued_at_us = excluded.enqueued_at_us,
         started_at_us = CASE WHEN excluded.enqueued_at_us IS NULL
             THEN COALESCE(c.started_at_us, excluded.started_at_us) END,
-        finished_at_us = excluded.finished_at_us
+        finished_at_us = excluded.finished_at_us, settled_order = excluded.settled_order
     WHERE c.status IN ('pending', 'running')
     RETURNING seq
 """
+SETTLED = "status IN ('completed', 'failed')"
 INSERT_ONE = f"""
-    INSERT INTO durable_step_checkpoints AS c (run_pk, {COLUMNS})
-    SELECT r.id, :seq::int, :name, :kind, :status, :input, :output, :error, :attempts::int, :policy, :worker_group,
+    INSERT INTO durable_step_checkpoints AS c (run_pk, {COLUMNS}, settled_order)
+    SELECT r.id, :seq::int, :name, :kind, :status::text, :input, :output, :error, :attempts::int, :policy, :worker_group,
         :events, :wake_at_us::bigint, :parallel_group::int, :enqueued_at_us::bigint, :started_at_us::bigint,
-        :finished_at_us::bigint
+        :finished_at_us::bigint, CASE WHEN :status::text IN ('completed', 'failed') THEN 2 * r.settled_steps + 1 END
     FROM durable_workflow_runs r WHERE r.id = :pk::bigint AND {FENCE}
     {{lock}}
 """
 INSERT_MANY = f"""
-    INSERT INTO durable_step_checkpoints AS c (run_pk, {COLUMNS})
-    SELECT :pk::bigint, {COLUMNS} FROM {{checkpoints}} WHERE {{guarded}}
+    INSERT INTO durable_step_checkpoints AS c (run_pk, {COLUMNS}, settled_order)
+    SELECT :pk::bigint, {COLUMNS}, CASE WHEN {SETTLED} THEN 2 * {{settled_steps}} + 1 END
+    FROM {{checkpoints}} WHERE {{guarded}}
 """
 
 

@@ -14,7 +14,7 @@ from durable.store.seam import Row, Session, Statement
 
 HISTORY_COLUMNS = (
     "run_pk, seq, name, kind, status, input, output, error, attempts, policy, worker_group, wake_at_us, "
-    "parallel_group, last_heartbeat_at_us, beat_by, enqueued_at_us, started_at_us, finished_at_us"
+    "parallel_group, last_heartbeat_at_us, beat_by, enqueued_at_us, started_at_us, finished_at_us, settled_order"
 )
 HISTORY = Statement(
     f"SELECT {HISTORY_COLUMNS} FROM durable_step_checkpoints WHERE run_pk {{list:pks:bigint}} ORDER BY run_pk, seq"
@@ -78,6 +78,7 @@ def checkpoint_record(row: Row) -> CheckpointRecord:
         enqueued_at_us=row[15],
         started_at_us=row[16],
         finished_at_us=row[17],
+        settled_order=row[18],
     )
 
 

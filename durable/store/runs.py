@@ -26,11 +26,12 @@ START = Statement(
     """
     INSERT INTO durable_workflow_runs (
         run_id, workflow, version, origin, namespace, partition, priority, status, note, waiting_on, tags,
-        search_attributes, input, input_shape, generation, pending_seq, recovery_attempts, wake_at_us, lease_epoch,
+        search_attributes, input, input_shape, generation, pending_seq, settled_steps, recovery_attempts, wake_at_us,
+        lease_epoch,
         execution_timeout_us, deadline_at_us, created_at_us, updated_at_us
     )
     SELECT :run_id, :workflow, :version, :origin, :namespace, :partition, :priority::int, 'pending', '', '', :tags,
-        '{}', :input, :input_shape, 0, 1, 0, {now}, 0, :timeout_us::bigint, {now} + :timeout_us::bigint, {now}, {now}
+        '{}', :input, :input_shape, 0, 1, 0, 0, {now}, 0, :timeout_us::bigint, {now} + :timeout_us::bigint, {now}, {now}
     WHERE TRUE
     ON CONFLICT (run_id) DO NOTHING
     RETURNING id

@@ -3,7 +3,8 @@
 A script has a *guard* (a conditional write that returns at most one row) and *parts*. On PostgreSQL it is one
 statement, in which the guard and the parts are common table expressions; elsewhere the same texts run one after the
 other in a transaction.
-``{guarded}`` in a part says that it happens only when the guard has matched.
+``{guarded}`` in a part says that it happens only when the guard has matched; ``{settled_steps}`` stands for what the
+guard returned under that name. (A part that read the row would still see what it held before.)
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any
 
 from durable.store.dialects import RowSource
 from durable.store.seam import Row, Session, Statement
+
+CARRIED = "(SELECT settled_steps FROM guard)"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,7 +35,7 @@ class Script:
 
     Args:
         guard: The text of the guard, ending in ``RETURNING``.
-        columns: How many columns the guard returns.
+        columns: How many columns the guard returns; if it returns ``settled_steps``, that is the last one.
         parts: The writes beside it.
     """
 
@@ -49,14 +52,20 @@ class Script:
         counts = "".join(f", (SELECT count(*) FROM {name})" for name in names)
         text = f"WITH {', '.join(tables)} SELECT guard.*{counts} FROM (SELECT 1) AS one LEFT JOIN guard ON TRUE"
         sources = tuple(source for part in self.parts for source in part.sources)
-        return Statement(text.replace("{guarded}", "EXISTS (SELECT 1 FROM guard)"), writes=True, sources=sources)
+        text = text.replace("{guarded}", "EXISTS (SELECT 1 FROM guard)")
+        return Statement(text.replace("{settled_steps}", CARRIED), writes=True, sources=sources)
 
     @cached_property
     def single(self) -> tuple[Statement, ...]:
         """The guard and the parts as statements of their own."""
         texts = [(self.guard, ()), *((part.text, part.sources) for part in self.parts)]
         return tuple(
-            Statement(text.replace("{guarded}", "TRUE"), writes=True, sources=sources) for text, sources in texts
+            Statement(
+                text.replace("{guarded}", "TRUE").replace("{settled_steps}", ":settled_steps"),
+                writes=True,
+                sources=sources,
+            )
+            for text, sources in texts
         )
 
 
@@ -90,7 +99,8 @@ def _run_in_order(session: Session, script: Script, params: Mapping[str, Any], *
         rows = session.execute(guard, params)
         if needs_guard and not rows:
             return Outcome(row=None, counts=tuple(0 for _ in parts))
-        counts: Sequence[int] = [len(session.execute(part, params)) for part in parts]
+        carried = {**params, "settled_steps": rows[0][-1] if rows else None}
+        counts: Sequence[int] = [len(session.execute(part, carried)) for part in parts]
     return Outcome(row=rows[0] if rows else None, counts=tuple(counts))
 
 

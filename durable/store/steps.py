@@ -24,12 +24,13 @@ SETTLE = Script(
         wake_at_us = CASE WHEN NOT {FREE} THEN wake_at_us
             WHEN :claim::boolean THEN {{now}} + :lease_us::bigint
             ELSE {{least}}(COALESCE(wake_at_us, {DUE}), {DUE}) END,
-        wake_requested_at_us = CASE WHEN status = 'running' THEN {{now}} ELSE NULL END
+        wake_requested_at_us = CASE WHEN status = 'running' THEN {{now}} ELSE NULL END,
+        settled_steps = settled_steps + 1
     WHERE run_id = :run_id AND status IN ('pending', 'suspended', 'blocked', 'running')
     RETURNING id, run_id, lease_owner, lease_epoch, workflow, version, generation, recovery_attempts, namespace,
-        partition, priority, input_shape, wake_requested_at_us, status, {{now}}
+        partition, priority, input_shape, wake_requested_at_us, status, {{now}}, settled_steps
     """,
-    columns=15,
+    columns=16,
     parts=(
         Part(
             text="""
@@ -37,6 +38,7 @@ SETTLE = Script(
                 status = :status, output = :output, error = :error, events = :events,
                 attempts = attempts + CASE WHEN :retry_at_us::bigint IS NULL THEN 0 ELSE 1 END,
                 wake_at_us = :retry_at_us::bigint,
+                settled_order = CASE WHEN :retry_at_us::bigint IS NULL THEN 2 * {settled_steps} END,
                 enqueued_at_us = CASE WHEN :retry_at_us::bigint IS NULL THEN enqueued_at_us END,
                 started_at_us = COALESCE(:started_at_us::bigint, started_at_us),
                 finished_at_us = CASE WHEN :retry_at_us::bigint IS NULL THEN {now} END

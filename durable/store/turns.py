@@ -29,7 +29,7 @@ NOTE_RUNNING = Statement(
 HOLDER = f"""
     UPDATE durable_workflow_runs SET updated_at_us = {{now}}
     WHERE id = :pk::bigint AND {FENCE}
-    RETURNING id
+    RETURNING id, settled_steps
 """
 HOLD = HOLDER.replace("updated_at_us = {now}", "updated_at_us = {now}, waiting_on = :waiting_on")
 WRITE_CHECKPOINTS = Part(text=INSERT_MANY + UNLESS_SETTLED, sources=(CHECKPOINTS,))
@@ -51,7 +51,7 @@ END = f"""
         finished_at_us = CASE WHEN :terminal::boolean THEN {{now}} END,
         wake_requested_at_us = NULL
     WHERE id = :pk::bigint AND {FENCE} AND (:terminal::boolean OR wake_requested_at_us IS NULL)
-    RETURNING id
+    RETURNING id, settled_steps
 """
 BEGIN_TURN = Statement(
     f"""
@@ -174,7 +174,7 @@ class TurnVerbs:
         if waiters:
             parts.append(WRITE_WAITERS)
             params |= bind(WAITERS, waiters)
-        return script_of(guard, 1, tuple(parts)), params
+        return script_of(guard, 2, tuple(parts)), params
 
     def holds(self, lease: Lease) -> bool:
         """Tell whether the lease is still good by the database's clock."""

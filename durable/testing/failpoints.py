@@ -1,9 +1,10 @@
 """Fail-points: calls of store and transport have names, at which a test kills, stops or fails the process.
 
 A point is ``<port>.<verb>#<n>:before`` or ``…:after``, where n counts the calls of that verb in this process from 1:
-``store.record#2:after``, ``transport.send#1:before``. Two more lie beneath the verbs: ``session.commit#n`` around the
-COMMIT of a transaction of several statements (``before`` is inside it, with its locks held) and
-``session.autocommit#n`` around a statement that commits alone. Production installs none of this; its ports are bare.
+``store.record#2:after``, ``transport.send#1:before``. Two more lie beneath each verb: ``store.take_signal.commit#n``
+around the COMMIT of a transaction of several statements (``before`` is inside it, with its locks held) and
+``store.record.autocommit#n`` around a statement that commits alone. Production installs none of this; its ports are
+bare.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Call:
     """A call at one of its two points.
 
     Attributes:
-        name: Port and verb, ``store.record``.
+        name: Port and verb, ``store.record``, and ``.commit`` or ``.autocommit`` for a point beneath the verb.
         number: Which call of this verb in this process it is.
         moment: ``before`` or ``after``.
         args: Its positional arguments.
@@ -136,6 +137,7 @@ class Failpoints:
         self._record = record
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
+        self._current = threading.local()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Failpoints | None:
@@ -160,6 +162,11 @@ class Failpoints:
             return WatchedPort(name, port, self, frozenset(Store.verbs()))
         return WatchedPort(name, port, self, frozenset({"stage", "send"}))
 
+    @property
+    def current(self) -> str:
+        """Return the verb that this thread is in."""
+        return getattr(self._current, "name", "session")
+
     def begin(self, name: str) -> int:
         """Count a call."""
         with self._lock:
@@ -181,8 +188,13 @@ class Failpoints:
     def around(self, name: str, args: tuple[Any, ...], work: Callable[[], Any]) -> Any:
         """Make a call between its two points."""
         number = self.begin(name)
-        self.reach(Call(name=name, number=number, moment=BEFORE, args=args))
-        result = work()
+        outer = self.current
+        self._current.name = name
+        try:
+            self.reach(Call(name=name, number=number, moment=BEFORE, args=args))
+            result = work()
+        finally:
+            self._current.name = outer
         self.reach(Call(name=name, number=number, moment=AFTER, args=args, result=result))
         return result
 
@@ -223,7 +235,7 @@ class WatchedSession:
 
         if not statement.writes or self._is_open() or self._session.in_transaction():
             return work()
-        rows: Sequence[Row] = self._failpoints.around("session.autocommit", (), work)
+        rows: Sequence[Row] = self._failpoints.around(f"{self._failpoints.current}.autocommit", (), work)
         return rows
 
     def transaction(self) -> AbstractContextManager[None]:
@@ -243,7 +255,7 @@ class WatchedSession:
             with open_transaction():
                 yield
             return
-        name = "session.commit"
+        name = f"{self._failpoints.current}.commit"
         number = 0
         self._open.depth = 1
         try:

@@ -83,7 +83,7 @@ def test_a_gather_takes_one_position_for_each_call_and_names_its_group():
 
 
 def failed(seq: int, message: str, at_us: int) -> Outcome:
-    return Outcome(seq=seq, failure=Failure(kind="E", message=message), finished_at_us=at_us)
+    return Outcome(seq=seq, failure=Failure(kind="E", message=message), settled_order=at_us)
 
 
 @pytest.mark.parametrize(("mode", "message"), [("wait_all", "first"), ("fail_fast", "earliest")])
