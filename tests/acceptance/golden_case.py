@@ -38,7 +38,7 @@ REACH_LIMIT_S = 2.0
 """How long an idle worker may take to come to a point that it had not reached when the run ended."""
 LEASE_S = 1.0
 SETTLED = (CheckpointStatus.COMPLETED, CheckpointStatus.FAILED)
-FENCED = ("record", "begin_turn", "end_turns", "take_signal", "record_with")
+FENCED = ("record", "hold_turn", "begin_turn", "end_turns", "take_signal", "record_with")
 """Verbs of a run's holder, each with the lease as its first argument or in it."""
 TABLES = (
     "durable_workflow_runs",
@@ -88,6 +88,8 @@ def _is_done(verb: str, result: Any) -> bool:
         return any(result)
     if verb == "take_signal":
         return not result.lost
+    if verb == "hold_turn":
+        return result is not None
     return bool(result)
 
 

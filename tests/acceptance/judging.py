@@ -16,13 +16,21 @@ LEAST_POINTS = 40
 TRIES = 3
 
 
-def record_points(sweep: Sweep, say: Say) -> list[str]:
-    """Return the points that every one of some undisturbed runs passes, in order; each runs beside the others."""
+def record_points(sweep: Sweep, say: Say, *, lone_commits: bool = False) -> list[str]:
+    """Return the points that every one of some undisturbed runs passes, in order; each runs beside the others.
+
+    Args:
+        sweep: Runs cases.
+        say: Told how many there are.
+        lone_commits: Whether to count statements that commit alone beside the verbs that they are the whole of.
+    """
     recordings = sweep("undisturbed", [{"what": "undisturbed"}] * RECORDINGS)
     assert not [problem for each in recordings for problem in problems_of(each)]
     passed = [each["points"] for each in recordings]
     points = [
-        point for point in passed[0] if all(point in others for others in passed) and not is_the_same_as_its_verb(point)
+        point
+        for point in passed[0]
+        if all(point in others for others in passed) and not is_the_same_as_its_verb(point, lone_commits=lone_commits)
     ]
     kinds = Counter(point.partition("#")[0] for point in points)
     say(f"{len(points)} points in an undisturbed run of {recordings[0]['seconds']:.2f} s:")
@@ -31,12 +39,11 @@ def record_points(sweep: Sweep, say: Say) -> list[str]:
     return points
 
 
-def is_the_same_as_its_verb(point: str) -> bool:
-    """Tell whether a point beneath a verb differs in nothing from one of the verb.
-
-    A statement that commits alone is the whole of its verb, and after a COMMIT the verb is over.
-    """
-    return point.startswith("session.autocommit") or (point.startswith("session.commit") and point.endswith(":after"))
+def is_the_same_as_its_verb(point: str, *, lone_commits: bool) -> bool:
+    """Tell whether a point beneath a verb differs in nothing from one of the verb: after a commit the verb is over."""
+    if ".autocommit#" in point and not lone_commits:
+        return True
+    return "commit#" in point and point.endswith(":after")
 
 
 def problems_of(result: Result) -> list[str]:

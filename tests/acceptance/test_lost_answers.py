@@ -279,6 +279,14 @@ SCENARIOS: dict[str, dict[str, Scenario]] = {
             ),
         )
     },
+    "hold_turn": {
+        "one": Scenario(
+            prepare=claimed,
+            call=lambda store, lease: store.hold_turn(
+                lease, [pending_step(lease)], [task(lease)], waiting_on="a step with a time limit"
+            ),
+        )
+    },
     "begin_turn": {"stamped": Scenario(prepare=stamped, call=lambda store, lease: store.begin_turn(lease))},
     "end_turns": {
         "suspended": Scenario(
@@ -379,7 +387,7 @@ class _Seam:
         self.left = number
 
     def observe(self, call: Call) -> None:
-        if self.left and call.moment == "after" and call.name.startswith("session."):
+        if self.left and call.moment == "after" and call.name.endswith("commit"):
             self.left -= 1
             if self.left == 0:
                 self.lost += 1

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.sweep, pytest.mark.django_db(transaction=True)]
 
 @pytest.mark.timeout(300)
 def test_a_worker_killed_at_any_point_costs_each_step_at_most_one_attempt(sweep: Sweep, say: Say):
-    points = record_points(sweep, say)
+    points = record_points(sweep, say, lone_commits=True)
     cases = [{"what": "kill", "point": point} for point in points]
 
     Verdicts(sweep, "killed", lambda result: LIMITS, say).judge(cases)

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.sweep, pytest.mark.django_db(transaction=True)]
 
 def limits(result: Result) -> Limits:
     """Trouble inside a transaction rolls its body back, which may be a user's and then runs again."""
-    inside = result["case"]["point"].startswith("session.")
+    inside = ".commit#" in result["case"]["point"]
     return Limits(seconds=END_LIMIT_S, extra=1 if inside else 0, recoveries=0)
 
 
