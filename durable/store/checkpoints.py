@@ -54,8 +54,9 @@ SETTLED = "status IN ('completed', 'failed')"
 INSERT_ONE = f"""
     INSERT INTO durable_step_checkpoints AS c (run_pk, {COLUMNS}, settled_order)
     SELECT r.id, :seq::int, :name, :kind, :status::text, :input, :output, :error, :attempts::int, :policy,
-        :worker_group, :events, :wake_at_us::bigint, :parallel_group::int, :enqueued_at_us::bigint, :started_at_us::bigint,
-        :finished_at_us::bigint, CASE WHEN :status::text IN ('completed', 'failed') THEN 2 * r.settled_steps + 1 END
+        :worker_group, :events, :wake_at_us::bigint, :parallel_group::int, :enqueued_at_us::bigint,
+        :started_at_us::bigint, :finished_at_us::bigint,
+        CASE WHEN :status::text IN ('completed', 'failed') THEN 2 * r.settled_steps + 1 END
     FROM durable_workflow_runs r WHERE r.id = :pk::bigint AND {FENCE}
     {{lock}}
 """
