@@ -25,7 +25,10 @@ SETTLE = Script(
             WHEN :claim::boolean THEN {{now}} + :lease_us::bigint
             ELSE {{least}}(COALESCE(wake_at_us, {DUE}), {DUE}) END,
         wake_requested_at_us = CASE WHEN status = 'running' THEN {{now}} ELSE NULL END,
-        settled_steps = settled_steps + 1
+        settled_steps = settled_steps + CASE WHEN :retry_at_us::bigint IS NULL AND EXISTS (
+            SELECT 1 FROM durable_step_checkpoints c WHERE c.run_pk = durable_workflow_runs.id AND c.seq = :seq::int
+                AND c.status IN ('pending', 'running') AND c.attempts = :attempt::int
+        ) THEN 1 ELSE 0 END
     WHERE run_id = :run_id AND status IN ('pending', 'suspended', 'blocked', 'running')
     RETURNING id, run_id, lease_owner, lease_epoch, workflow, version, generation, recovery_attempts, namespace,
         partition, priority, input_shape, wake_requested_at_us, status, {{now}}, settled_steps
