@@ -18,6 +18,7 @@ from durable.engine.steppool import StepPool
 from durable.store.errors import StoreTrouble
 from durable.store.records import ClaimedRun, HeldMessage, Interest, Look, Recovered
 from durable.store.signals import WAKE
+from durable.transports.db import TASK
 
 MOST_RUNS_IN_HAND = 64
 EAGER_S = 0.100
@@ -25,7 +26,6 @@ EAGER_WAIT_S = 0.010
 TROUBLE_WAIT_S = 1.0
 TROUBLE_REPORT_S = 60.0
 CANCEL = "cancel"
-TASK = "task"
 HANDBACK_US = 60_000_000
 logger = logging.getLogger("durable.engine")
 

@@ -29,7 +29,7 @@ STANDING = Statement(
 
 
 class LeaseVerbs:
-    """The verbs of this room."""
+    """Keep what was granted."""
 
     session: Session
 

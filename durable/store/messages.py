@@ -142,7 +142,7 @@ def held_message(row: Row) -> HeldMessage:
 
 
 class MessageVerbs:
-    """The verbs of this room."""
+    """Take, hold and release messages."""
 
     session: Session
 

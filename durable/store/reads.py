@@ -83,7 +83,7 @@ def checkpoint_record(row: Row) -> CheckpointRecord:
 
 
 class ReadVerbs:
-    """The verbs of this room."""
+    """Read, and change nothing."""
 
     session: Session
 

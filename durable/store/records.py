@@ -107,7 +107,7 @@ class OutgoingMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldMessage:
-    """A message that this instance has taken, with the state of what it is about."""
+    """A message that this instance has taken, with the state of what it is about at the time of the taking."""
 
     id: int
     queue: str

@@ -201,7 +201,7 @@ def claimed_run(row: Row) -> ClaimedRun:
 
 
 class RunVerbs:
-    """The verbs of this room."""
+    """Start, claim, end and recover runs."""
 
     session: Session
 

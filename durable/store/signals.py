@@ -90,7 +90,7 @@ WAKE_WAITING = Statement(
 
 
 class SignalVerbs(TurnVerbs):
-    """The verbs of this room."""
+    """Keep, serve and take signals."""
 
     session: Session
 

@@ -79,7 +79,7 @@ PROGRESS = Statement("SELECT progress FROM durable_step_checkpoints WHERE run_pk
 
 
 class StepVerbs:
-    """The verbs of this room."""
+    """Settle dispatched steps and store their beats."""
 
     session: Session
 

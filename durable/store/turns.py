@@ -75,7 +75,7 @@ def lease_params(lease: Lease) -> dict[str, Any]:
 
 
 class TurnVerbs:
-    """The verbs of this room."""
+    """Write under a lease."""
 
     session: Session
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from durable.store.records import OutgoingMessage
+from durable.store.signals import RUNS_QUEUE
 from durable.transports.base import Capabilities, Deliver, DispatchedTask
 from durable.wire import messages as wire
 
 TASK = "task"
-RUNS_QUEUE = "runs"
 
 
 def task_queue(token: str) -> str:
