@@ -54,7 +54,9 @@ def cancel_run(engine: Engine, run_id: str) -> None:
     if run.status in TERMINAL:
         raise _ended(run, "cancel")
     if engine.store.session.in_transaction():
-        request = OutgoingMessage(queue=RUNS_QUEUE, kind=CANCEL, body=run_id, run_pk=run.run_pk)
+        request = OutgoingMessage(
+            queue=RUNS_QUEUE, kind=CANCEL, body=run_id, run_pk=run.run_pk, namespace=run.namespace
+        )
         engine.persistence.ask(engine.store.session, lambda: engine.store.send_messages([request]))
         engine.changed()
         return

@@ -189,6 +189,7 @@ class RunRecord:
     waiting_on: str
     lease_owner: str | None
     lease_epoch: int
+    namespace: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

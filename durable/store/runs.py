@@ -39,9 +39,11 @@ START = Statement(
     writes=True,
 )
 READ = Statement(
-    f"SELECT id, {RUN_COLUMNS}, lease_owner, lease_epoch FROM durable_workflow_runs WHERE run_id = :run_id"
+    f"SELECT id, {RUN_COLUMNS}, lease_owner, lease_epoch, namespace FROM durable_workflow_runs WHERE run_id = :run_id"
 )
-READ_BY_PK = Statement(f"SELECT id, {RUN_COLUMNS}, lease_owner, lease_epoch FROM durable_workflow_runs WHERE id = :pk")
+READ_BY_PK = Statement(
+    f"SELECT id, {RUN_COLUMNS}, lease_owner, lease_epoch, namespace FROM durable_workflow_runs WHERE id = :pk"
+)
 CLAIM = Statement(
     f"""
     UPDATE durable_workflow_runs SET
@@ -321,7 +323,8 @@ class RunVerbs:
             run_id: Which run.
             generation: The generation that was looked at; another retry in between makes this one do nothing.
             failed_seq: The position whose failure ended the run, if it is known. What the body did after that failure
-                goes too, since it may not do it again; what was dispatched together with it and succeeded stays.
+                goes too, since it may not do it again; what was dispatched together with it and succeeded stays, and
+                what failed beside it is tried again, unless the body did something else in between.
         """
         params = {"run_id": run_id, "generation": generation, "failed_seq": failed_seq}
         return self._script(RETRY, params).row is not None
