@@ -126,6 +126,15 @@ RETRY = Script(
                     SELECT failed.parallel_group FROM durable_step_checkpoints failed
                     WHERE failed.run_pk = durable_step_checkpoints.run_pk AND failed.seq = :failed_seq::int
                 ), -2))
+                OR (status = 'failed' AND parallel_group = (
+                    SELECT failed.parallel_group FROM durable_step_checkpoints failed
+                    WHERE failed.run_pk = durable_step_checkpoints.run_pk AND failed.seq = :failed_seq::int
+                ) AND NOT EXISTS (
+                    SELECT 1 FROM durable_step_checkpoints other
+                    WHERE other.run_pk = durable_step_checkpoints.run_pk AND other.seq > durable_step_checkpoints.seq
+                        AND other.seq < :failed_seq::int
+                        AND COALESCE(other.parallel_group, -1) <> durable_step_checkpoints.parallel_group
+                ))
             )
             RETURNING 1
             """
@@ -279,6 +288,7 @@ class RunVerbs:
             waiting_on=row[10],
             lease_owner=row[11],
             lease_epoch=row[12],
+            namespace=row[13],
         )
 
     @mutating

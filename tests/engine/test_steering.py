@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from durable import Context, FatalError, api, current_step, step, workflow
+from durable import Context, FatalError, StepFailed, api, current_step, step, workflow
 from durable.core.errors import (
     ResultTimeout,
     RunCancelled,
@@ -151,8 +151,6 @@ def test_retry_tries_the_failed_step_again(token):
 
 @workflow(name="steering.catching")
 def catching(ctx: Context, token: str) -> str:
-    from durable import StepFailed
-
     try:
         ctx.step(flaky_step, token)
     except StepFailed:
@@ -171,6 +169,102 @@ def test_retry_does_not_change_a_failure_that_the_body_had_caught(token):
     assert run.result("10s") == "done"
     assert CALLS["caught", run.id] == 1
     assert api.checkpoints(run.id)[0].status == "failed"
+
+
+@workflow(name="steering.cleaning_up")
+def cleaning_up(ctx: Context, token: str, raises: str) -> str:
+    try:
+        ctx.step(flaky_step, token)
+    except StepFailed as failed:
+        ctx.local_step("clean up", count, "cleaned up")
+        if raises == "again":
+            raise
+        if raises == "from":
+            raise ValueError("not delivered") from failed
+        raise ValueError("not delivered")  # noqa: B904  # what happens to those who write it
+    return ctx.local_step("deliver", count_delivery)
+
+
+def count_delivery() -> str:
+    return f"delivered {count('delivered')}"
+
+
+@pytest.mark.parametrize("raises", ["again", "from", "another"])
+def test_retry_forgets_what_the_body_did_about_the_failure(token, raises):
+    run = cleaning_up.start(token, raises)
+    with pytest.raises(RunFailed):
+        run.result("10s")
+    run.retry()
+    with pytest.raises(RunFailed):
+        run.result("10s")
+    STATE[token] = "up"
+    run.retry()
+
+    assert run.result("10s") == "delivered 1"
+    assert CALLS["cleaned up", run.id] == 2
+    assert [each.name for each in api.checkpoints(run.id)] == ["steering.flaky_step", "deliver"]
+
+
+@step(name="steering.picky")
+def picky(what: str) -> int:
+    kind, _, token = what.partition(" ")
+    if kind == "bad" and STATE.get(token) != "up":
+        run_id = current_step().run_id
+        wait_until(lambda: api.checkpoints(run_id)[2].status == "completed", what="the last of the three to be settled")
+        raise FatalError("down")
+    return count(kind)
+
+
+@workflow(name="steering.fanned")
+def fanned(ctx: Context, token: str, mapped: bool) -> list[int]:
+    names = [f"good {token}", f"bad {token}", f"better {token}"]
+    try:
+        if mapped:
+            return list(ctx.map(picky, names, window=3))
+        return list(ctx.gather(*(picky.call(name) for name in names)))
+    except StepFailed:
+        ctx.local_step("clean up", count, "cleaned up")
+        raise
+
+
+@pytest.mark.parametrize("mapped", [False, True], ids=["gather", "map"])
+def test_retry_keeps_what_succeeded_beside_the_failure(token, mapped):
+    run = fanned.start(token, mapped)
+    with pytest.raises(RunFailed, match="down"):
+        run.result("10s")
+    STATE[token] = "up"
+    run.retry()
+
+    assert run.result("10s") == [1, 1, 1]
+    assert {what: CALLS[what, run.id] for what in ("good", "bad", "better")} == {"good": 1, "bad": 1, "better": 1}
+    assert len(api.checkpoints(run.id)) == 3
+
+
+@step(name="steering.slowly_broken")
+def slowly_broken(token: str) -> str:
+    if STATE.get(token) != "up":
+        assert GATES[token].wait(20)
+        raise FatalError("down, late")
+    return "up"
+
+
+@workflow(name="steering.twice_broken")
+def twice_broken(ctx: Context, token: str) -> int:
+    ctx.gather(slowly_broken.call(token), flaky_step.call(token), mode="fail_fast")
+    return ctx.attempt
+
+
+def test_retry_tries_also_what_failed_after_the_end_of_the_run(token):
+    with gate(token) as opened:
+        run = twice_broken.start(token)
+        with pytest.raises(RunFailed, match="down"):
+            run.result("10s")
+        opened.set()
+        wait_until(lambda: api.checkpoints(run.id)[0].status == "failed", what="the other step to fail")
+    STATE[token] = "up"
+    run.retry()
+
+    assert run.result("10s") == 2
 
 
 def test_a_cancelled_run_can_be_retried(token):

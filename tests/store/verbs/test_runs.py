@@ -6,7 +6,7 @@ import pytest
 
 from durable.core.states import CheckpointKind, CheckpointStatus, RunStatus
 from durable.store.records import Interest, NewRun, TurnEnd
-from tests.store.verbs.bench import EVERYTHING, FAR_US, LEASE_US, Bench, local, remote
+from tests.store.verbs.bench import EVERYTHING, FAR_US, LEASE_US, Bench, local, remote, result
 
 
 def test_a_run_is_started_once(bench: Bench):
@@ -36,7 +36,7 @@ def test_a_run_is_read_by_id_and_by_key(bench: Bench):
     record = bench.store.read_run("x")
 
     assert record is not None
-    assert record.run_pk == pk
+    assert (record.run_pk, record.namespace) == (pk, "default")
     assert bench.store.read_run_by_pk(pk) == record
     assert bench.store.read_run("y") is None
     assert bench.store.read_run_by_pk(pk + 1) is None
@@ -164,6 +164,19 @@ def test_a_cancelled_run_waits_for_no_signal(bench: Bench):
     assert bench.sql("SELECT run_pk FROM durable_signal_waiters") == [(other.run_pk,)]
 
 
+def test_a_cancel_takes_back_the_tasks_of_its_run(bench: Bench):
+    lease, other = bench.held(), bench.held()
+    for each in (lease, other):
+        bench.store.record(each, [remote(each, 0), remote(each, 1, attempts=2)])
+    keys = [f"{each.run_pk}:{task}" for each in (lease, other) for task in ("0:1", "1:2")]
+    for key in keys:
+        bench.message(dedupe_key=key)
+
+    bench.store.cancel_run(lease.run_id, "{}")
+
+    assert bench.sql("SELECT dedupe_key FROM durable_transport_messages ORDER BY id") == [(key,) for key in keys[2:]]
+
+
 def failed_run(bench: Bench, *, failed_seq: int | None = None):
     lease = bench.held()
     bench.store.record(lease, [local(lease, 0), remote(lease, 1, status=CheckpointStatus.FAILED, error="{}")])
@@ -199,6 +212,43 @@ def test_a_retry_that_does_not_know_where_it_failed_keeps_failures_before_the_la
     bench.store.retry_run(lease.run_id, generation=0, failed_seq=None)
 
     assert [each["seq"] for each in bench.checkpoints(lease.run_pk)] == [0, 1, 2]
+
+
+def test_a_retry_removes_what_followed_the_failure_but_no_success_of_its_group(bench: Bench):
+    lease = bench.held()
+    failed = remote(lease, 2, status=CheckpointStatus.FAILED, error="{}", parallel_group=1)
+    group = [remote(lease, seq, status=CheckpointStatus.COMPLETED, parallel_group=1) for seq in (1, 3)]
+    bench.store.record(lease, [local(lease, 0), *group, failed, remote(lease, 4, parallel_group=1)])
+    later = [remote(lease, 6, parallel_group=6, status=CheckpointStatus.COMPLETED), local(lease, 7)]
+    bench.store.record(lease, [local(lease, 5), *later])
+    bench.store.end_turns([TurnEnd(lease=lease, status=RunStatus.FAILED, error="{}")])
+
+    bench.store.retry_run(lease.run_id, generation=0, failed_seq=2)
+
+    assert [each["seq"] for each in bench.checkpoints(lease.run_pk)] == [0, 1, 3]
+
+
+def test_a_retry_tries_every_failure_of_the_group_again(bench: Bench):
+    lease = bench.held()
+    failed = [remote(lease, seq, status=CheckpointStatus.FAILED, error="{}", parallel_group=1) for seq in (1, 2)]
+    caught = remote(lease, 0, status=CheckpointStatus.FAILED, error="{}")
+    bench.store.record(lease, [caught, *failed])
+    bench.store.end_turns([TurnEnd(lease=lease, status=RunStatus.FAILED, error="{}")])
+
+    bench.store.retry_run(lease.run_id, generation=0, failed_seq=2)
+
+    assert [each["seq"] for each in bench.checkpoints(lease.run_pk)] == [0]
+
+
+def test_a_retry_keeps_a_failure_of_the_group_that_the_body_has_dealt_with(bench: Bench):
+    lease = bench.held()
+    failed = [remote(lease, seq, status=CheckpointStatus.FAILED, error="{}", parallel_group=0) for seq in (0, 2)]
+    bench.store.record(lease, [*failed, local(lease, 1)])
+    bench.store.end_turns([TurnEnd(lease=lease, status=RunStatus.FAILED, error="{}")])
+
+    bench.store.retry_run(lease.run_id, generation=0, failed_seq=2)
+
+    assert [each["seq"] for each in bench.checkpoints(lease.run_pk)] == [0, 1]
 
 
 @pytest.mark.parametrize("status", ["pending", "running", "suspended", "blocked", "cancelling", "completed"])
@@ -246,6 +296,45 @@ def test_a_run_that_waits_for_a_dispatched_step_is_recovered_without_being_count
 
     assert [run.status for run in recover(bench)] == [RunStatus.PENDING]
     assert bench.run(lease.run_pk)["recovery_attempts"] == 10
+
+
+def test_a_run_that_was_executed_when_its_process_died_is_counted_whatever_it_had_dispatched(bench: Bench):
+    lease = bench.held()
+    bench.store.record(lease, [remote(lease, 0), remote(lease, 1)])
+    seen = []
+    for _ in range(3):
+        bench.set_run(lease.run_pk, lease_expires_at_us=1)
+        seen += [run.status.value for run in recover(bench, max_attempts=2)]
+        bench.claim()
+
+    assert seen == ["pending", "pending", "dead"]
+
+
+def go_on_after_wake(bench: Bench, lease):
+    bench.store.hold_turn(lease, [remote(lease)], [], waiting_on="step charge")
+    bench.store.begin_turn(lease)
+
+
+def go_on_after_result(bench: Bench, lease):
+    end = TurnEnd(
+        lease=lease,
+        status=RunStatus.SUSPENDED,
+        wake_at_us=FAR_US,
+        waiting_on="step charge",
+        checkpoints=(remote(lease),),
+    )
+    bench.store.end_turns([end])
+    assert bench.store.settle_steps("me", [result(lease, claim=True)], lease_us=LEASE_US)[0].claimed
+
+
+@pytest.mark.parametrize("go_on", [go_on_after_wake, go_on_after_result])
+def test_a_run_that_waited_and_goes_on_is_counted(bench: Bench, go_on):
+    lease = bench.held()
+    go_on(bench, lease)
+    bench.set_run(lease.run_pk, lease_expires_at_us=1)
+    recover(bench)
+
+    assert bench.run(lease.run_pk)["recovery_attempts"] == 1
 
 
 @pytest.mark.parametrize(
@@ -306,6 +395,15 @@ def test_a_look_tells_what_is_due_and_when_next(bench: Bench):
 
     bench.set_run(held.run_pk, lease_expires_at_us=1)
     assert bench.store.look(EVERYTHING).overdue
+
+
+def test_an_instance_of_a_pool_sees_every_wake(bench: Bench):
+    east = Interest(queues=("runs",), namespace="east")
+    bench.message("runs", kind="cancel")
+    assert not bench.store.look(east).messages_ready
+
+    bench.message("runs", kind="wake")
+    assert bench.store.look(east).messages_ready
 
 
 def test_a_look_sees_the_end_of_a_hold_and_of_a_time_limit(bench: Bench):
