@@ -5,7 +5,7 @@ from django.test import override_settings
 from durable.authoring.context import Context
 from durable.authoring.decorators import step, workflow
 from durable.authoring.registry import override_registry
-from durable.checks import TAG, check_declarations, check_settings, check_sqlite
+from durable.checks import TAG, check_autocommit, check_declarations, check_settings, check_sqlite
 
 SQLITE = {"ENGINE": "django.db.backends.sqlite3", "NAME": "x"}
 
@@ -61,6 +61,24 @@ def test_no_check_stumbles_over_a_broken_setting(raw):
     with override_settings(DURABLE=raw):
         assert {code for code, _, _ in found(check_settings)} == {"durable.E001"}
         assert found(check_sqlite) == []
+        assert found(check_autocommit) == []
+
+
+def test_a_store_without_autocommit_is_an_error(store):
+    store({**SQLITE, "AUTOCOMMIT": False})
+    (error,) = check_autocommit(None)
+
+    assert (error.id, error.level) == ("durable.E003", django_checks.ERROR)
+    assert "'elsewhere'" in error.msg
+    assert "transaction.atomic()" in (error.hint or "")
+
+
+@pytest.mark.parametrize("database", [SQLITE, {**SQLITE, "AUTOCOMMIT": True}])
+def test_a_store_with_autocommit_is_silent(store, settings, monkeypatch, database):
+    monkeypatch.setitem(settings.DATABASES, "unused", {**SQLITE, "AUTOCOMMIT": False})
+    store(database)
+
+    assert found(check_autocommit) == []
 
 
 def test_annotations_that_cannot_be_rebuilt_are_errors_that_name_the_parameter():

@@ -45,6 +45,8 @@ def test_each_way_to_write_a_duration_is_read(value, expected):
         "5s\x00",
         "9" * 5_000 + "s",
         "999999999999999999d",
+        "365251d",
+        timedelta.max,
         True,
         None,
         b"5s",

@@ -268,6 +268,8 @@ def misusing(ctx: Context, token: str) -> list[str]:
     attempt(ctx.wait_for_signal)
     attempt(lambda: ctx.wait_for_signal("a\nb"))
     attempt(lambda: ctx.sleep("soon"))
+    attempt(lambda: ctx.sleep("999999999d"))
+    attempt(lambda: ctx.wait_for_signal("never", timeout="999999999d"))
     attempt(lambda: ctx.gather(good_step.call(1), good_step.call(object())))
     attempt(lambda: single.start(1))
     attempt(in_step)
@@ -292,6 +294,8 @@ def test_misuse_in_a_body_is_refused_and_takes_no_position(token):
         "OperationRefused",
         "InvalidName",
         "InvalidDuration",
+        "InvalidDuration",
+        "InvalidDuration",
         "PayloadError",
         "OperationRefused",
         "StepFailed",
@@ -299,7 +303,7 @@ def test_misuse_in_a_body_is_refused_and_takes_no_position(token):
     ]
     assert "transaction is open" in errors[0]
     assert "thread" in errors[1]
-    assert "every replay" in errors[7]
+    assert "every replay" in errors[9]
     assert [(each.seq, each.name) for each in api.checkpoints(run.id)] == [(0, "outer"), (1, "callers.good")]
 
 

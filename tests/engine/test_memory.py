@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from durable import Context, workflow
+from durable.models import WorkflowRun
 from tests.rig.patience import wait_until
 
 
@@ -18,4 +19,5 @@ def test_a_worker_forgets_where_the_bodies_of_ended_runs_were_parked(start_worke
 
     assert [run.result("20s") for run in runs] == [1] * 30
     wait_until(bodies.is_idle, what="the last turn to end")
-    assert not any(bodies.is_parked(run.read().run_pk) for run in runs)
+    keys = WorkflowRun.objects.filter(run_id__in=[run.id for run in runs]).values_list("id", flat=True)
+    assert not any(map(bodies.is_parked, keys))

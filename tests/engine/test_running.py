@@ -7,7 +7,8 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,19 @@ from django.db import connection, connections, transaction
 from django.utils import timezone, translation
 
 from durable import Context, StepFailed, api, current_step, step, workflow
+from durable.authoring.registry import registry
+from durable.conf import Config
+from durable.core.clock import SystemClock
 from durable.core.errors import RunDead, RunFailed, StepCancelled
+from durable.engine.engine import Engine
 from durable.engine.instance import get_engine
+from durable.engine.persist import FIRST_WAIT_S
+from durable.engine.ports import Ports
 from durable.models import StepCheckpoint, TransportMessage, WorkflowRun
+from durable.store.hints import make_hints
+from durable.store.records import OutgoingMessage
+from durable.store.store import Store
+from durable.testing.failpoints import Failpoints, WatchedPort
 from tests.engine.gates import GATES, gate
 from tests.engine.workers import WorkerThread, make_engine
 from tests.rig.patience import wait_until
@@ -140,6 +151,36 @@ def test_an_open_transaction_of_a_caller_costs_no_run_its_lease(token, start_wor
         assert suspended.result("10s") == [f"{token}-signal", 1]
         started.cancel()
     assert worker.worker.holdings.late_renewals == 0
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("table", ["durable_workflow_runs", "durable_step_checkpoints"])
+def test_a_row_that_stays_locked_costs_no_other_run_its_lease(token, table, start_worker):
+    start_worker(LEASE="1s", HEARTBEAT_PERSIST_THROTTLE="100ms")
+    with gate(token), gate(f"{token}-other"):
+        # the run that is locked has something to store: a local step that is to be shown, or a beat
+        run = long_running.start(token) if table == "durable_workflow_runs" else gated.start(token)
+        other = long_running.start(f"{token}-other")
+        wait_until(lambda: STATE.get(token) == STATE.get(f"{token}-other") == "begun", what="the steps to begin")
+        before = WorkflowRun.objects.get(run_id=other.id)
+        key = {"durable_workflow_runs": "id", "durable_step_checkpoints": "run_pk"}[table]
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT 1 FROM {table} WHERE {key} = %s FOR UPDATE", [WorkflowRun.objects.get(run_id=run.id).id]
+            )
+            assert cursor.fetchall() == [(1,)]
+            wait_until(
+                lambda: (
+                    WorkflowRun.objects.get(run_id=other.id).lease_expires_at
+                    > before.lease_expires_at + timedelta(seconds=1)
+                ),
+                timeout=5,
+                what="the other lease to be renewed for longer than it had lasted",
+            )
+
+        assert WorkflowRun.objects.get(run_id=other.id).lease_epoch == before.lease_epoch
+        run.cancel()
+        other.cancel()
 
 
 @step(name="running.next")
@@ -377,6 +418,46 @@ def test_a_message_that_nobody_can_read_stops_no_worker(token, start_worker):
     TransportMessage.objects.all().delete()
 
 
+def test_messages_that_nobody_can_read_are_handed_back(token, start_worker, caplog):
+    engine = get_engine()
+    engine.store.send_messages(
+        [
+            OutgoingMessage(queue="tasks:running.next", kind="task", body="no JSON"),
+            OutgoingMessage(queue="runs", kind="unknown", body=token),
+        ]
+    )
+    messages = TransportMessage.objects.filter(visible_at__lt=engine.dbclock.now())
+    run = many.start(2)
+    worker = start_worker().worker
+
+    assert run.result("10s") == 2
+    wait_until(lambda: not messages.exists(), what="the messages to be handed back")
+    wait_until(lambda: not worker.holdings.messages(), what="their holds to be forgotten")
+    assert set(TransportMessage.objects.values_list("kind", "held_by", "takes")) == {
+        ("task", None, 0),
+        ("unknown", None, 0),
+    }
+    assert any("handed back" in each.message for each in caplog.records)
+    TransportMessage.objects.all().delete()
+
+
+def test_a_checkpoint_that_nobody_can_read_stops_no_worker(token, start_worker, caplog):
+    with WorkerThread(make_engine()):
+        odd, sound = (waiting.start(f"{token}-{number}") for number in range(2))
+        wait_until(lambda: {odd.status, sound.status} == {"suspended"}, what="the runs to wait")
+    StepCheckpoint.objects.filter(run__run_id=odd.id).update(kind="unknown")
+    with transaction.atomic():
+        odd.signal(f"{token}-0")
+        sound.signal(f"{token}-1")
+    worker = start_worker().worker
+
+    assert sound.result("10s") == [f"{token}-1", None]
+    wait_until(lambda: odd.status == "running" and not worker.holdings.leases(), what="the other to be let go")
+    assert many.start(1).result("10s") == 1
+    assert [each.run_id for each in caplog.records if "error of the engine" in each.message] == [odd.id]
+    odd.cancel()
+
+
 def test_everything_is_stored_in_the_database_that_is_named(token, start_worker, settings):
     settings.DURABLE = {"DATABASE": "other"}
     start_worker(alias="other")
@@ -442,6 +523,33 @@ def gated(ctx: Context, token: str) -> str:
     return ctx.step(gated_step, token)
 
 
+@workflow(name="running.gated_later")
+def gated_later(ctx: Context, token: str) -> str:
+    ctx.local_step("wait", wait_at_gate, f"{token}-first")
+    return ctx.step(gated_step, token)
+
+
+def test_a_turn_that_comes_to_wait_during_a_drain_is_given_back(token):
+    STATE[token] = None
+    with gate(f"{token}-first") as opened, WorkerThread(make_engine(), step_concurrency=0) as first:
+        run = gated_later.start(token)
+        wait_until(lambda: STATE.get(f"{token}-first") == "begun", what="the local step to begin")
+        bodies = first.worker.bodies
+        assert bodies is not None
+        first.worker.stop()
+        wait_until(lambda: bodies.room() == 0, what="the drain to begin")
+        opened.set()
+
+    assert first.drained
+    assert run.status == "suspended"
+
+    with gate(token) as opened, WorkerThread(make_engine()):
+        opened.set()
+
+        assert run.result("10s") == token
+    assert WorkflowRun.objects.get(run_id=run.id).recovery_attempts == 0
+
+
 def test_a_run_whose_worker_died_is_recovered(token, start_worker):
     run = waiting.start(token)
     with connection.cursor() as cursor:
@@ -471,6 +579,61 @@ def test_a_run_that_always_kills_its_worker_is_dead_in_the_end(token, start_work
         run.result("10s")
     assert run.failure is not None
     assert run.failure.code == "recovery_gave_up"
+
+
+def slow(number: int) -> int:
+    time.sleep(0.05)  # longer together than a hint makes the loop look often
+    return number
+
+
+slow_step = step(name="running.slow")(slow)
+
+
+@workflow(name="running.fan")
+def fan(ctx: Context, many: int) -> int:
+    return sum(ctx.gather(*(slow_step.call(number) for number in range(many))))
+
+
+def test_threads_that_are_all_busy_are_given_the_next_steps_as_they_become_free(start_worker):
+    start_worker(STEP_CONCURRENCY=2, POLL=("20s", "20s"))
+
+    assert fan.start(12).result("10s") == sum(range(12))
+
+
+class NotingClock(SystemClock):
+    """A clock that notes how long it is slept on."""
+
+    def __init__(self) -> None:
+        self.slept_s: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+        super().sleep(seconds)
+
+
+@workflow(name="running.transacting")
+def transacting(ctx: Context, name: str) -> int:
+    return ctx.transaction("make", make_group_step, name)
+
+
+def test_a_transaction_that_meets_trouble_is_repeated_with_pauses(token):
+    plan = {f"store.record_with#{number}:before": "raise:TransientTrouble" for number in (1, 2, 3)}
+    ports = Ports.for_alias("default")
+    store: Any = WatchedPort("store", ports.store, Failpoints(plan), frozenset(Store.verbs()))
+    clock = NotingClock()
+    engine = Engine(
+        "default", Config(), replace(ports, store=store, clock=clock), make_hints("default", clock), registry
+    )
+    with WorkerThread(engine):
+        run = transacting.start(token)
+
+        assert run.result("10s") == Group.objects.get(name=token).pk
+    assert [each for each in clock.slept_s if each >= FIRST_WAIT_S][:3] == [
+        FIRST_WAIT_S,
+        2 * FIRST_WAIT_S,
+        4 * FIRST_WAIT_S,
+    ]
+    Group.objects.all().delete()
 
 
 def test_nothing_is_left_behind():

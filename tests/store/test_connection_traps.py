@@ -1,9 +1,12 @@
 """What a thread's connections can do to work that has nothing to do with it."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group
 from django.db import IntegrityError, OperationalError, connection, connections
 
 from durable.authoring.current import StepContext
@@ -36,6 +39,30 @@ def test_a_step_does_not_fail_because_a_database_that_it_did_not_use_is_down(mon
     context = StepContext(run_id="run", step_id="run:0", attempt=1, clock=SystemClock())
 
     assert run_step(open_session("default"), context, lambda: 1) == 1
+
+
+@pytest.mark.postgres
+def test_an_async_step_gets_a_connection_that_works_after_one_that_broke():
+    def close_underneath() -> None:
+        connection.connection.close()
+
+    async def break_connection() -> None:
+        await Group.objects.acount()
+        await sync_to_async(close_underneath)()
+
+    async def count_groups() -> int:
+        return await Group.objects.acount()
+
+    def execute() -> list[int | None]:
+        session = open_session("default")
+        context = StepContext(run_id="run", step_id="run:0", attempt=1, clock=SystemClock())
+        try:
+            return [run_step(session, context, step) for step in (break_connection, count_groups)]
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(execute).result() == [None, 0]
 
 
 @pytest.fixture

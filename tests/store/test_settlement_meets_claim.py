@@ -1,6 +1,7 @@
 """A result that is settled while its run, put back by recovery, is claimed: the new holder hears of it."""
 
 import threading
+from typing import Any
 
 import pytest
 from django.db import connection, connections
@@ -18,7 +19,7 @@ LEASE_US = 60_000_000
 FAR_AWAY_US = 2**52
 
 
-def claim(store: Store, owner: str):
+def claim(store: Store, owner: str) -> Any:
     found = store.claim_runs(owner, INTEREST, lease_us=LEASE_US, limit=1)
     return found[0].lease if found else None
 
@@ -40,13 +41,13 @@ def recovered_run(store: Store) -> int:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE durable_workflow_runs SET lease_expires_at_us = 1")
     assert [each.status for each in store.recover_runs(max_attempts=1, limit=1, error="{}")] == ["pending"]
-    return lease.run_pk
+    return int(lease.run_pk)
 
 
 def is_waiting_for_a_lock() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return cursor.fetchone()[0] > 0
+        return bool(cursor.fetchone()[0])
 
 
 def test_a_result_that_meets_the_claim_of_a_recovered_run_is_seen(transactional_db: None):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from durable.core.states import RunStatus
+from durable.core.states import CheckpointStatus, RunStatus
 from durable.store.django_session import open_session
 from durable.store.records import NewSignal, TurnEnd
 from durable.store.store import Store
@@ -39,6 +39,17 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(meet, calls))
+
+
+def without_waiting(call: Callable[[], Any]) -> Any:
+    """Make a call beside the open transaction of this thread; it fails where it would wait for a lock."""
+
+    def hurry() -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '1s'")
+        return call()
+
+    return at_once(hurry)[0]
 
 
 def test_claims_are_disjoint(rivals: Bench):
@@ -146,6 +157,30 @@ def test_renewal_leaves_locked_rows_out(rivals: Bench):
 
     assert [each.run_pk for each in renewed] == [free.run_pk]
     assert standing == {locked.run_pk: locked.epoch, free.run_pk: free.epoch}
+
+
+@pytest.mark.postgres
+def test_a_beat_passes_over_a_locked_checkpoint(rivals: Bench):
+    lease = rivals.held()
+    rivals.store.record(lease, [remote(lease)])
+    with transaction.atomic():
+        rivals.sql("SELECT 1 FROM durable_step_checkpoints WHERE run_pk = :pk FOR UPDATE", pk=lease.run_pk)
+        stored = without_waiting(lambda: rivals.store.record_beat("me", lease.run_id, 0, progress=None))
+
+    assert not stored
+    assert rivals.store.record_beat("me", lease.run_id, 0, progress=None)
+
+
+@pytest.mark.postgres
+def test_showing_a_step_passes_over_a_locked_run(rivals: Bench):
+    lease = rivals.held()
+    running = local(lease, status=CheckpointStatus.RUNNING, output=None)
+    with transaction.atomic():
+        rivals.sql("SELECT 1 FROM durable_workflow_runs WHERE id = :pk FOR UPDATE", pk=lease.run_pk)
+        shown = without_waiting(lambda: rivals.store.note_running(lease, running))
+
+    assert not shown
+    assert rivals.store.note_running(lease, running)
 
 
 @pytest.mark.postgres

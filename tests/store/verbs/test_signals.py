@@ -122,6 +122,22 @@ def test_a_wake_stamps_a_run_that_is_held(bench: Bench):
     assert bench.store.end_turns([TurnEnd(lease=holder, status=RunStatus.SUSPENDED, wake_at_us=FAR_US)]) == [False]
 
 
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled", "dead"])
+def test_the_next_wake_takes_the_waits_of_ended_runs_with_it(bench: Bench, status):
+    ended, open_run, elsewhere = bench.held(), bench.held(), bench.held()
+    for lease, token in ((ended, "t"), (open_run, "t"), (elsewhere, "u")):
+        take(bench, lease, token)
+    for lease in (ended, elsewhere):
+        bench.set_run(lease.run_pk, status=status, wake_at_us=None)
+    send(bench, "t", "1")
+
+    assert serve(bench) == [open_run.run_pk]
+    assert sorted(bench.sql("SELECT run_pk, token FROM durable_signal_waiters")) == [
+        (open_run.run_pk, "t"),
+        (elsewhere.run_pk, "u"),
+    ]
+
+
 def test_a_wake_for_nobody_goes(bench: Bench):
     send(bench, "t", "1")
 

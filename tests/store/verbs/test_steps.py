@@ -179,6 +179,13 @@ def test_messages_are_taken_from_the_queues_and_the_pool_that_are_served(bench: 
     assert [message.id for message in take(bench, "me", "tasks:a", "tasks:b")] == [a]
 
 
+def test_wakes_are_taken_by_instances_of_any_pool(bench: Bench):
+    wake, cancel = bench.message("runs", kind="wake"), bench.message("runs", kind="cancel")
+
+    assert [message.id for message in take(bench, "me", "runs", namespace="east")] == [wake]
+    assert [message.id for message in take(bench, "me", "runs", namespace="default")] == [cancel]
+
+
 def test_a_message_comes_with_the_state_of_its_step(bench: Bench):
     lease = waiting(bench)
     bench.message(run_pk=lease.run_pk, seq=0)
