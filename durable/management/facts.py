@@ -212,7 +212,8 @@ def _iso(instant: datetime | None) -> str | None:
 
 def _duration(checkpoint: StepCheckpoint) -> timedelta | None:
     begin, end = checkpoint.started_at, checkpoint.finished_at
-    return None if begin is None or end is None else end - begin
+    # the begin is reckoned by the worker, never behind the database's clock, which says the end
+    return None if begin is None or end is None else max(end - begin, timedelta(0))
 
 
 def _seconds(duration: timedelta | None) -> float | None:

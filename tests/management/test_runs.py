@@ -1,11 +1,12 @@
 """``durable_runs``."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
 from durable import api
-from durable.models import WorkflowRun
+from durable.models import StepCheckpoint, WorkflowRun
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -89,6 +90,13 @@ def test_one_run_as_json_has_everything(ask, failed_run):
     assert checkpoint["error"]["code"] == "for_good"
     assert checkpoint["queue_wait_s"] >= 0
     assert checkpoint["duration_s"] >= 0
+
+
+def test_a_step_whose_begin_was_reckoned_behind_its_end_took_no_time(ask, failed_run):
+    begun = StepCheckpoint.objects.get().finished_at + timedelta(milliseconds=1)
+    StepCheckpoint.objects.update(started_at=begun)
+
+    assert ask("durable_runs", failed_run, "--json").json["checkpoints"][0]["duration_s"] == 0
 
 
 def test_what_waits_says_for_what_and_until_when(ask, work_off):
