@@ -1,7 +1,7 @@
 """Transports inside one process: ``memory`` runs a step in the dispatch call, ``local`` hands it to the step threads.
 
-Both lose what is under way when the process dies: the run then waits for a result that does not come. They are for tests,
-and for projects of one process that can live with that.
+Both lose what is under way when the process dies: the run then waits for a result that does not come. They are for
+tests, and for projects of one process that can live with that.
 """
 
 from __future__ import annotations
