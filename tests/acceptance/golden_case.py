@@ -351,18 +351,24 @@ def undisturbed(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def killed(case: dict[str, Any]) -> dict[str, Any]:
-    """Kill the worker at a point; a clean second one does the rest."""
+    """Kill the worker at a point, perhaps a second one at another; a clean one does the rest."""
     golden_case = GoldenCase(case)
     first = Child(golden_case.fork_worker({case["point"]: "kill"}))
     if not golden_case.drive_to_point(first.has_ended):
         golden_case.end(first.pid)
         return {"fired": False}
     golden_case.note_settled()
-    second = golden_case.fork_worker({})
+    if "then" in case:
+        second = Child(golden_case.fork_worker({case["then"]: "kill"}))
+        if not golden_case.drive_to_point(second.has_ended):
+            golden_case.end(second.pid)
+            return {"fired": False}
+        golden_case.note_settled()
+    last = golden_case.fork_worker({})
     began = time.monotonic()
     golden_case.drive(is_terminal)
     seconds = time.monotonic() - began
-    golden_case.end(second)
+    golden_case.end(last)
     return {**golden_case.verdict(), "fired": True, "seconds": seconds}
 
 

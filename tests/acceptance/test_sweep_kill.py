@@ -16,3 +16,22 @@ def test_a_worker_killed_at_any_point_costs_each_step_at_most_one_attempt(sweep:
     cases = [{"what": "kill", "point": point} for point in points]
 
     Verdicts(sweep, "killed", lambda result: LIMITS, say).judge(cases)
+
+
+@pytest.mark.timeout(300)
+def test_a_second_kill_in_the_middle_of_recovery_costs_at_most_one_attempt_more(sweep: Sweep, say: Say):
+    held = [
+        "store.record#1:after",
+        "store.settle_steps#1:before",
+        "store.hold_turn#1:after",
+        "store.record_with#1:before",
+    ]
+    recovery = ["store.recover_runs", "store.recover_runs.commit", "store.release_expired_holds", "store.claim_runs"]
+    cases = [
+        {"what": "twice", "point": point, "then": f"{verb}#1:{moment}"}
+        for point in held
+        for verb in recovery
+        for moment in ("before", "after")
+    ]
+
+    Verdicts(sweep, "killed", lambda result: Limits(seconds=LIMITS.seconds, extra=2), say).judge(cases)

@@ -12,6 +12,8 @@ from durable import Context, current_step, step, workflow
 from durable.testing.failpoints import append_line
 from tests.app.models import Entry
 
+RENEWAL_S = 0.45
+"""Within this, a lease of a second is renewed once or twice."""
 LEDGER = "DURABLE_TEST_LEDGER"
 APPROVE = "approve:{}"
 NEVER = "never:{}"
@@ -70,8 +72,9 @@ def golden_double(number: int) -> int:
 
 @step(timeout="20s")
 def golden_timed_double(number: int) -> int:
-    """Double, with a time limit, so that the run keeps its lease meanwhile."""
+    """Double, with a time limit, so that the run keeps its lease meanwhile, and slowly, so that it is renewed."""
     with noted("timed"):
+        time.sleep(RENEWAL_S)
         return 2 * number
 
 

@@ -18,7 +18,7 @@ START_LIMIT_S = 60
 # Nothing here must survive the end of the session, so nothing waits for the disk.
 SERVER_OPTIONS = {
     "listen_addresses": "",
-    "max_connections": "200",
+    "max_connections": "300",
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
