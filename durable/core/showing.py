@@ -117,6 +117,15 @@ def _mask(value: Any, parts: tuple[str, ...]) -> Any:
     return [_mask(item, parts) for item in value] if isinstance(value, list) else value
 
 
+def can_be_shown(text: str) -> bool:
+    """Tell whether text can be sent to a browser or a terminal: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def show_json(text: str, names: Iterable[str], *, indent: int | None = None) -> str:
     """Return stored JSON for people: secrets masked and, with ``indent``, pretty-printed.
 
@@ -125,7 +134,9 @@ def show_json(text: str, names: Iterable[str], *, indent: int | None = None) -> 
     if len(text) > LONGEST_MASKED_CHARACTERS:
         return f"({len(text):,} characters, too large to be shown)"
     try:
-        return json.dumps(mask_secrets(json.loads(text), names), ensure_ascii=False, indent=indent)
+        masked = mask_secrets(json.loads(text), names)
+        shown = json.dumps(masked, ensure_ascii=False, indent=indent)
+        return shown if can_be_shown(shown) else json.dumps(masked, indent=indent)
     except ValueError:
         return f"({len(text):,} characters that are no JSON)"
     except RecursionError:

@@ -197,7 +197,8 @@ class BodyPool:
             turn = self._resumed(thread, claim) or self._fresh(claim, prefetched)
             finish = self._advance(turn)
         except LeaseLost:
-            logger.info("A lease was lost; the turn stops", extra={"run_id": claim.lease.run_id})
+            run_id = claim.lease.run_id
+            logger.info("The lease of run %s was lost; its turn stops", run_id, extra={"run_id": run_id})
         except Exception:
             logger.exception("A turn ended in an error of the engine", extra={"run_id": claim.lease.run_id})
         self._finish(thread, claim, turn, finish)
@@ -340,7 +341,8 @@ class BodyPool:
                 self._advancer.refresh(turn, turn.waiting, now_us)
             finish = self._advance(turn)
         except LeaseLost:
-            logger.info("A lease was lost; the turn stops", extra={"run_id": claim.lease.run_id})
+            run_id = claim.lease.run_id
+            logger.info("The lease of run %s was lost; its turn stops", run_id, extra={"run_id": run_id})
         except Exception:
             logger.exception("A turn ended in an error of the engine", extra={"run_id": claim.lease.run_id})
         self._finish(held.thread, claim, turn, finish)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from durable.core.clock import Clock
 from durable.core.errors import LeaseLost
@@ -11,6 +13,22 @@ from durable.core.spawn import Spawn
 from durable.store.records import Lease
 
 MOST_SEEN = 20_000
+
+
+@dataclass(slots=True)
+class Standstill:
+    """A transaction of this instance that keeps all other writers waiting, so that nobody can take its leases.
+
+    Attributes:
+        good: The runs and messages that were held when it began, with the epochs of the runs' leases.
+        renewed_at: The monotonic time before the transaction renewed them, once it has.
+        committed: Whether the renewal came into effect.
+    """
+
+    good: dict[int, int] = field(default_factory=dict)
+    messages: frozenset[int] = frozenset()
+    renewed_at: float | None = None
+    committed: bool = False
 
 
 class Holdings:
@@ -30,6 +48,8 @@ class Holdings:
         self._seen: OrderedDict[int, int] = OrderedDict()
         self._messages: dict[int, float] = {}
         self._cancelled: set[int] = set()
+        self._standstills: list[Standstill] = []
+        self.length_us = round(length_s * 1_000_000)
         self.late_renewals = 0
 
     def take(self, leases: Iterable[Lease], asked_at: float) -> frozenset[int]:
@@ -71,12 +91,48 @@ class Holdings:
                 return
             if self._clock.monotonic() > held[1]:
                 self.late_renewals += 1
-            self._leases[run_pk] = (held[0], asked_at + self._length_s)
+            self._leases[run_pk] = (held[0], max(held[1], asked_at + self._length_s))
 
     def is_good(self, lease: Lease) -> bool:
         """Tell whether the lease has not run out by this instance's own clock."""
         held = self._leases.get(lease.run_pk)
-        return held is not None and held[0].epoch == lease.epoch and self._clock.monotonic() < held[1]
+        if held is None or held[0].epoch != lease.epoch:
+            return False
+        return self._clock.monotonic() < held[1] or any(
+            still.good.get(lease.run_pk) == lease.epoch for still in self._standstills
+        )
+
+    @contextmanager
+    def standstill(self) -> Iterator[Standstill]:
+        """Give what an exclusive transaction needs: ``begin_standstill`` inside it, the renewal as its last act."""
+        still = Standstill()
+        try:
+            yield still
+        finally:
+            self._end_standstill(still)
+
+    def begin_standstill(self, still: Standstill) -> None:
+        """Note what is good now, when the transaction has its lock: it stays good until the transaction ends."""
+        now = self._clock.monotonic()
+        with self._lock:
+            still.good = {pk: lease.epoch for pk, (lease, deadline) in self._leases.items() if now < deadline}
+            still.messages = frozenset(each for each, deadline in self._messages.items() if now < deadline)
+            self._standstills.append(still)
+
+    def _end_standstill(self, still: Standstill) -> None:
+        with self._lock:
+            if still not in self._standstills:
+                return
+            self._standstills.remove(still)
+            if not still.committed or still.renewed_at is None:
+                return
+            deadline = still.renewed_at + self._length_s
+            for run_pk, epoch in still.good.items():
+                held = self._leases.get(run_pk)
+                if held is not None and held[0].epoch == epoch:
+                    self._leases[run_pk] = (held[0], max(held[1], deadline))
+            for message_id in still.messages & self._messages.keys():
+                self._messages[message_id] = max(self._messages[message_id], deadline)
 
     def require(self, lease: Lease) -> None:
         """Stop here when the lease is not good any more.
@@ -109,12 +165,14 @@ class Holdings:
         """Prolong a hold."""
         with self._lock:
             if message_id in self._messages:
-                self._messages[message_id] = asked_at + self._length_s
+                self._messages[message_id] = max(self._messages[message_id], asked_at + self._length_s)
 
     def has_message(self, message_id: int) -> bool:
         """Tell whether the hold has not run out by this instance's own clock."""
         deadline = self._messages.get(message_id)
-        return deadline is not None and self._clock.monotonic() < deadline
+        if deadline is None:
+            return False
+        return self._clock.monotonic() < deadline or any(message_id in still.messages for still in self._standstills)
 
     def cancel_message(self, message_id: int) -> None:
         """Note that the run of a message has ended, so that its step can stop."""

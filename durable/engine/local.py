@@ -15,6 +15,7 @@ from durable.core.ids import Ids
 from durable.core.retry import RetryIn, judge
 from durable.core.states import CheckpointStatus
 from durable.engine.apply import checkpoint_of
+from durable.engine.leases import Standstill
 from durable.engine.persist import FIRST_WAIT_S, LONGEST_WAIT_S
 from durable.engine.suspend import Suspension, retry_suspension
 from durable.engine.turn import Turn
@@ -149,12 +150,17 @@ class LocalWork:
     def _commit(self, turn: Turn, operation: RunTransaction, context: StepContext, started_at_us: int) -> None:
         made: list[CheckpointWrite] = []
 
-        def work() -> CheckpointWrite:
-            self.writer.holdings.require(turn.lease)
+        def work(still: Standstill | None) -> CheckpointWrite:
+            holdings = self.writer.holdings
+            if still is not None:
+                holdings.begin_standstill(still)
+            holdings.require(turn.lease)
             with self._session.writes_only_here():
                 output = operation.encode(run_step(self._session, context, operation.call, tidy=False))
             command = self._command(operation, context, started_at_us, output=output)
             made[:] = [checkpoint_of(turn.claim, command, turn.now_us)]
+            if still is not None:
+                still.renewed_at = self.clock.monotonic()
             return made[0]
 
         wait_s = FIRST_WAIT_S
@@ -167,9 +173,14 @@ class LocalWork:
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
         turn.remember(made)
 
-    def _committed(self, turn: Turn, work: Callable[[], CheckpointWrite]) -> bool:
+    def _committed(self, turn: Turn, work: Callable[[Standstill | None], CheckpointWrite]) -> bool:
+        store, holdings = self.writer.store, self.writer.holdings
         try:
-            return self.writer.store.record_with(turn.lease, work)
+            if not self._session.is_exclusive():
+                return store.record_with(turn.lease, lambda: work(None))
+            with holdings.standstill() as still:
+                still.committed = store.record_with(turn.lease, lambda: work(still), lease_us=holdings.length_us)
+                return still.committed
         except StoreTrouble:
             return False
 

@@ -302,7 +302,12 @@ class Loop:
         changed += store.expire_runs(limit=batch, error=expired.to_json())
         released = store.release_expired_holds(limit=batch)
         for run in changed:
-            logger.warning("A run was recovered", extra={"run_id": run.run_id, "status": run.status.value})
+            logger.warning(
+                "Run %s, whose lease or time ran out, is %s now",
+                run.run_id,
+                run.status.value,
+                extra={"run_id": run.run_id, "status": run.status.value},
+            )
             self._recovered(run)
         pending = any(run.status is RunStatus.PENDING for run in changed)
         self._pulse.runs_hot = self._pulse.runs_hot or (pending and self._bodies is not None)

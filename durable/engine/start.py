@@ -101,5 +101,5 @@ def check_existing(started: Started, run: NewRun) -> None:
         raise RunIdConflict(run.run_id, started.workflow, run.workflow)
     if started.input != run.input:
         logger.warning(
-            "A run was started again under its id with another input, which is ignored", extra={"run_id": run.run_id}
+            "Run %s was started again with another input, which is ignored", run.run_id, extra={"run_id": run.run_id}
         )

@@ -201,7 +201,13 @@ class Worker:
             self.engine.changed()
 
     def _ended(self, claim: ClaimedRun, decision: Decision) -> None:
-        logger.debug("A run ended", extra={"run_id": claim.lease.run_id, "status": decision.status})
+        run_id, failure = claim.lease.run_id, decision.failure
+        if failure is None:
+            logger.debug("Run %s is %s", run_id, decision.status, extra={"run_id": run_id})
+        else:
+            logger.warning(
+                "Run %s failed: %s; see durable_runs", run_id, failure.code or failure.kind, extra={"run_id": run_id}
+            )
 
     def _recovered(self, run: Recovered) -> None:
         if run.status is RunStatus.PENDING:

@@ -25,7 +25,7 @@ from django.db import DatabaseError, InterfaceError
 
 from durable.conf import get_config
 from durable.core.errors import DurableError
-from durable.core.showing import one_line
+from durable.core.showing import can_be_shown, one_line
 from durable.engine.engine import Engine
 from durable.engine.instance import get_engine
 from durable.management.readiness import require_alias, require_sound_declarations, require_tables, unreachable
@@ -95,7 +95,8 @@ class DurableCommand(BaseCommand):
 
     def print_json(self, value: Any) -> None:
         """Print a value for programs."""
-        self.stdout.write(json.dumps(value, ensure_ascii=False, indent=2))
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+        self.stdout.write(text if can_be_shown(text) else json.dumps(value, indent=2))
 
 
 def add_json_option(parser: CommandParser) -> None:

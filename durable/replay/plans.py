@@ -255,8 +255,8 @@ class Planner:
         if outcome.failure is not None:
             raise WaitTimeout(operation.tokens, operation.at.seq)
         taken = json.loads(outcome.output or "null")
-        where = f"signal {taken['token']!r}"
-        return taken["token"], codec.convert(taken["payload"], annotation, where=where)
+        where = f"signal {taken['signal']!r}"
+        return taken["signal"], codec.convert(taken["payload"], annotation, where=where)
 
     def _value(self, name: str, outcome: Outcome, annotation: Any) -> Any:
         if outcome.failure is not None:

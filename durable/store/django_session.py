@@ -82,6 +82,10 @@ class DjangoSession:
             self.close()
             raise ConnectionTrouble(str(trouble)) from trouble
 
+    def is_exclusive(self) -> bool:
+        """Tell whether an open transaction keeps every other writer of the database waiting."""
+        return False
+
     def writes_only_here(self) -> AbstractContextManager[None]:
         """Refuse user code's writes to other databases inside the block."""
         return writes_only_to(self.alias)
@@ -285,6 +289,10 @@ class SqliteSession(DjangoSession):
                 yield
         finally:
             wrapper.transaction_mode = mode
+
+    def is_exclusive(self) -> bool:
+        """There is one writer: a transaction begins immediate."""
+        return True
 
     def prepare_for_work(self) -> None:
         """From now on give each connection what a worker needs: WAL, commits that survive ``kill -9``, patience."""

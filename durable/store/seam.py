@@ -73,6 +73,9 @@ class Session(Protocol):
     def prepare_for_work(self) -> None:
         """Ready the calling thread's connection for a worker; nothing where nothing is needed."""
 
+    def is_exclusive(self) -> bool:
+        """Tell whether an open transaction keeps every other writer of the database waiting."""
+
     def writes_only_here(self) -> AbstractContextManager[None]:
         """Refuse user code's writes to other databases inside the block."""
 

@@ -176,5 +176,5 @@ class SignalVerbs(TurnVerbs):
     @staticmethod
     def _settled(checkpoint: CheckpointWrite, taken: tuple[str, str]) -> CheckpointWrite:
         token, payload = taken
-        output = f'{{"token":{json.dumps(token)},"payload":{payload}}}'
+        output = f'{{"signal":{json.dumps(token)},"payload":{payload}}}'
         return replace(checkpoint, status=CheckpointStatus.COMPLETED, output=output)

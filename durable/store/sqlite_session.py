@@ -101,6 +101,10 @@ class SqliteMemorySession:
     def tidy(self) -> None:
         """User code has no way to this connection."""
 
+    def is_exclusive(self) -> bool:
+        """There is one writer."""
+        return True
+
     def in_transaction(self) -> bool:
         """Tell whether the caller has a transaction open."""
         return self._caller_is_in

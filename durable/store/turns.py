@@ -61,6 +61,23 @@ BEGIN_TURN = Statement(
     """,
     writes=True,
 )
+CLOCK = Statement("SELECT {clock}")
+RENEW_STANDING = Statement(
+    """
+    UPDATE durable_workflow_runs SET lease_expires_at_us = {clock} + :lease_us::bigint
+    WHERE status IN ('running', 'cancelling') AND lease_owner = :owner AND lease_expires_at_us > :began_us::bigint
+        AND lease_expires_at_us < {clock} + :lease_us::bigint
+    """,
+    writes=True,
+)
+HOLD_STANDING = Statement(
+    """
+    UPDATE durable_transport_messages SET held_until_us = {clock} + :lease_us::bigint
+    WHERE held_by IS NOT NULL AND held_by = :owner AND held_until_us > :began_us::bigint
+        AND held_until_us < {clock} + :lease_us::bigint
+    """,
+    writes=True,
+)
 HOLDS = Statement(
     """
     SELECT lease_owner, lease_epoch, status, lease_expires_at_us > {clock} FROM durable_workflow_runs
@@ -187,19 +204,29 @@ class TurnVerbs:
         return bool(rows) and rows[0][0] is None and rows[0][1] == lease.epoch
 
     @mutating
-    def record_with(self, lease: Lease, work: Callable[[], CheckpointWrite]) -> bool:
+    def record_with(self, lease: Lease, work: Callable[[], CheckpointWrite], *, lease_us: int = 0) -> bool:
         """Run user code in a transaction and write its checkpoint as the last statement of it.
+
+        Where the transaction keeps all other writers waiting, this instance could not renew its leases meanwhile, and
+        nobody could take them: those that were good when it began are renewed with it.
 
         Args:
             lease: The fence.
             work: Runs the user's code and returns its checkpoint; what it raises rolls everything back.
+            lease_us: Length of a lease.
 
         Returns:
             Whether it was committed; ``False`` rolled back: the position was settled before, or the lease is lost.
         """
+        exclusive = self.session.is_exclusive()
         try:
             with self.session.atomic():
+                began_us = self.session.execute(CLOCK, {})[0][0] if exclusive else 0
                 params = lease_params(lease) | checkpoint_params(work())
+                if exclusive:
+                    standing = {"owner": lease.owner, "lease_us": lease_us, "began_us": began_us}
+                    self.session.execute(RENEW_STANDING, standing)
+                    self.session.execute(HOLD_STANDING, standing)
                 if not self.session.execute(RECORD_ONE, params):
                     raise _NotRecordedError
         except _NotRecordedError:

@@ -97,3 +97,10 @@ def test_json_is_shown_masked_or_not_at_all():
     assert show_json("password=x", ("password",)) == "(10 characters that are no JSON)"
     assert show_json("[" * 100_000, ()) == "(100,000 characters, nested too deeply to be shown)"
     assert "too large" in show_json(json.dumps("x" * 1_000_001), ())
+
+
+def test_half_a_surrogate_pair_is_shown_as_an_escape():
+    shown = show_json('{"a": "\\ud800", "b": "é"}', ())
+
+    assert shown.encode()
+    assert "\\ud800" in shown

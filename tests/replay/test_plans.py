@@ -186,8 +186,8 @@ def test_a_recorded_value_is_checked_against_its_annotation_when_it_is_made():
 def test_a_signal_is_read_with_its_token():
     plan = planner().signal(("a", "b"), int, None)
 
-    assert plan.read(answer_of(0, '{"token":"b","payload":7}')) == ("b", 7)
+    assert plan.read(answer_of(0, '{"signal":"b","payload":7}')) == ("b", 7)
     with pytest.raises(PayloadError, match="signal 'b'"):
-        plan.read(answer_of(0, '{"token":"b","payload":"x"}'))
+        plan.read(answer_of(0, '{"signal":"b","payload":"x"}'))
     with pytest.raises(WaitTimeout):
         plan.read(Answer(outcomes=(failed(0, "", 0),)))

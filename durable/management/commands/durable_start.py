@@ -57,7 +57,9 @@ class Command(DurableCommand):
         parser.add_argument("--version", metavar="VERSION", help="version of the workflow (default: the newest)")
         parser.add_argument("--namespace", metavar="NAME", help="whose pool runs it")
         parser.add_argument("--tag", action="append", dest="tags", metavar="TAG", help="a tag; may be given again")
-        parser.add_argument("--priority", type=int, metavar="N", help="higher first (default: the workflow's own)")
+        parser.add_argument(
+            "--priority", type=int, metavar="N", help="kept with the run; does not change the order of work yet"
+        )
         parser.add_argument(
             "--wait", nargs="?", const=FOR_EVER, metavar="TIME", help="wait for the end, at most this long, such as 30s"
         )

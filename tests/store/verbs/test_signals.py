@@ -67,9 +67,9 @@ def test_the_oldest_signal_of_any_of_the_tokens_is_taken(bench: Bench):
         outputs.append(taken.checkpoint.output)
 
     assert outputs == [
-        '{"token":"b","payload":1}',
-        '{"token":"a","payload":2}',
-        '{"token":"b","payload":3}',
+        '{"signal":"b","payload":1}',
+        '{"signal":"a","payload":2}',
+        '{"signal":"b","payload":3}',
     ]
     assert [each["status"] for each in bench.checkpoints(lease.run_pk)] == ["completed"] * 3
     assert bench.sql("SELECT token FROM durable_buffered_signals WHERE consumed_run_pk IS NULL") == [("x",)]
@@ -215,4 +215,4 @@ def test_tokens_come_back_as_they_were_sent(bench: Bench, token):
     assert taken.checkpoint is not None
     import json
 
-    assert json.loads(taken.checkpoint.output) == {"token": token, "payload": {"k": "\x00"}}
+    assert json.loads(taken.checkpoint.output) == {"signal": token, "payload": {"k": "\x00"}}
