@@ -124,9 +124,9 @@ def test_a_cancel_in_a_transaction_follows_its_commit(token):
 
 
 @pytest.mark.postgres
-def test_a_commit_is_seen_at_once(token, park_limit):
-    if not park_limit:
-        pytest.skip("it makes no difference")
+@pytest.mark.parametrize("park_limit", [500], ids=["parked"], indirect=True)
+@pytest.mark.usefixtures("park_limit")
+def test_a_commit_is_seen_at_once(token):
     waits_ms: list[float] = []
     for number in range(8):
         # an idle worker has stopped looking often

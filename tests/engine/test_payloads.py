@@ -293,11 +293,11 @@ class Changed:
     items: list[int]
 
 
-def test_a_stored_value_that_the_code_cannot_read_leaves_the_run_where_it_is(token, park_limit):
+@pytest.mark.parametrize("park_limit", [0], ids=["evicted"], indirect=True)  # a parked body does not read again
+@pytest.mark.usefixtures("park_limit")
+def test_a_stored_value_that_the_code_cannot_read_leaves_the_run_where_it_is(token):
     run = changing.start(token)
     wait_until(lambda: run.status == "suspended", what="the run to wait")
-    if park_limit:
-        pytest.skip("a parked body does not read again")
     RETURNS[token] = Changed
     api.signal(token, 1)
     wait_until(lambda: WorkflowRun.objects.get(run_id=run.id).note, what="the note")

@@ -221,9 +221,8 @@ def is_somebody_waiting() -> bool:
         return bool(cursor.fetchone()[0])
 
 
+@pytest.mark.postgres  # on SQLite an open transaction holds the one lock there is
 def test_a_signal_in_an_open_transaction_locks_no_run(rivals: Bench):
-    if connection.vendor == "sqlite":
-        pytest.skip("on SQLite an open transaction holds the one lock there is")
     lease = rivals.held()
     with transaction.atomic():
         rivals.store.send_signal(NewSignal(token="t", key="k", payload="1"))
