@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from durable.authoring.current import StepContext
@@ -31,7 +32,13 @@ class StepExecutor:
     registry: Registry
     limit_bytes: int
 
-    def execute(self, task: RemoteTask, context: StepContext, started_at_us: int) -> AttemptResult:
+    def execute(
+        self,
+        task: RemoteTask,
+        context: StepContext,
+        started_at_us: int,
+        still_held: Callable[[], None] = lambda: None,
+    ) -> AttemptResult:
         """Run one attempt; whatever the function raises is the attempt's failure.
 
         Raises:
@@ -43,7 +50,7 @@ class StepExecutor:
         failure: Failure | None = None
         try:
             args, kwargs = step.binding.decode_arguments(json.dumps(task.input), where=where)
-            result = run_step(self.session, context, lambda: step.function(*args, **kwargs))
+            result = run_step(self.session, context, lambda: step.function(*args, **kwargs), still_held=still_held)
             output = step.binding.encode_result(result, where=where, limit_bytes=self.limit_bytes)
         except ControlFlow:
             raise

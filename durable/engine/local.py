@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from durable.authoring.current import StepContext
 from durable.core.clock import Clock
@@ -106,7 +107,8 @@ class LocalWork:
                 if isinstance(operation, RunTransaction):
                     self._commit(turn, operation, context, started_at_us)
                     return None
-                output = operation.encode(run_step(self._session, context, operation.call))
+                held = partial(self.writer.holdings.require, turn.lease)
+                output = operation.encode(run_step(self._session, context, operation.call, still_held=held))
         except ControlFlow:
             raise
         except BaseException as error:  # noqa: BLE001  # whatever a step raises is the step's failure
@@ -156,7 +158,9 @@ class LocalWork:
                 holdings.begin_standstill(still)
             holdings.require(turn.lease)
             with self._session.writes_only_here():
-                output = operation.encode(run_step(self._session, context, operation.call, tidy=False))
+                held = partial(holdings.require, turn.lease)
+                result = run_step(self._session, context, operation.call, still_held=held, tidy=False)
+                output = operation.encode(result)
             command = self._command(operation, context, started_at_us, output=output)
             made[:] = [checkpoint_of(turn.claim, command, turn.now_us)]
             if still is not None:

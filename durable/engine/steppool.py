@@ -9,7 +9,7 @@ from typing import Any
 
 from durable.authoring import codec
 from durable.authoring.current import StepContext
-from durable.core.errors import MalformedMessage, StepNotRegistered
+from durable.core.errors import ControlFlow, MalformedMessage, StepNotRegistered
 from durable.core.spawn import QueueEmpty, Thread
 from durable.core.states import TERMINAL, CheckpointStatus
 from durable.engine.beats import Beats
@@ -35,7 +35,7 @@ class Job:
     message: HeldMessage | None = None
 
 
-class StopWorkingError(Exception):
+class StopWorkingError(ControlFlow):
     """The instance stops, or lost its hold; what is not settled is taken again by another."""
 
 
@@ -192,10 +192,12 @@ class StepPool:
             beat=lambda progress: self._beats.beat(task, progress),
             last_progress=self._last_progress(job),
         )
-        # Whatever was asked of the store since the task was taken may have lasted longer than the hold.
-        if message is not None and not self._holdings.has_message(message.id):
-            raise StopWorkingError
-        return self._executor.execute(task, context, self._settler.dbclock.now_us())
+
+        def still_held() -> None:
+            if message is not None and not self._holdings.has_message(message.id):
+                raise StopWorkingError
+
+        return self._executor.execute(task, context, self._settler.dbclock.now_us(), still_held)
 
     def _last_progress(self, job: Job) -> Any:
         message = job.message

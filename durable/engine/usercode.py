@@ -15,7 +15,14 @@ from durable.core.errors import OperationRefused
 from durable.store.seam import Session
 
 
-def run_step(session: Session, context: StepContext, call: Callable[[], Any], *, tidy: bool = True) -> Any:
+def run_step(
+    session: Session,
+    context: StepContext,
+    call: Callable[[], Any],
+    *,
+    still_held: Callable[[], None] = lambda: None,
+    tidy: bool = True,
+) -> Any:
     """Run a step's function and return its result; the coroutine of an async one is run to its end.
 
     What the function does to context variables (language, time zone) ends with it.
@@ -24,11 +31,14 @@ def run_step(session: Session, context: StepContext, call: Callable[[], Any], *,
         session: The thread's way to the database.
         context: What ``current_step()`` gives inside.
         call: The function.
+        still_held: Raises when what entitles to the call has run out; asked at the last moment, because the process may
+            have stood still until then.
         tidy: Whether the connections are put right before and afterwards; not inside the store's own transaction.
     """
 
     def inside() -> Any:
         with step_context(context):
+            still_held()
             result = call()
             return async_to_sync(_awaited)(result) if inspect.iscoroutine(result) else result
 
